@@ -60,6 +60,33 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
     }
 }
 
+extension TestServer {
+    /// The page of the room, which joins it.
+    fileprivate var room: String { "\(page)?room=r&join=1" }
+
+    /// A program that publishes the test pattern in the room.
+    fileprivate func publish(_ arguments: [String] = ["--size", "320x240"]) throws -> CommandLineTool {
+        let publisher = try CommandLineTool(["publish", "--room", "r", "--test-pattern"] + arguments, folder: folder)
+        _ = try publisher.waitForText("publishing")
+        return publisher
+    }
+}
+
+/// Ends a program, which reports no failure.
+private func end(_ program: RunningProgram) throws {
+    program.interrupt()
+    #expect(try program.finish(seconds: 60).status == 0)
+}
+
+/// The report of a browser that opens a page, and leaves it when all expectations of the arguments are met, or after so many
+/// seconds.
+private func browse(
+    _ page: String, for seconds: Int, _ arguments: [String], within limit: Double = 150
+) throws -> [String: Any] {
+    try run(
+        "chromium.py", ["--page", page, "--seconds", "\(seconds)", "--until-expected"] + arguments, seconds: limit)
+}
+
 @Suite(.serialized) struct ChromiumTests {
     /// One browser for all checks, because its start takes most of the CPU time.
     @Test func `a browser and our programs see and hear each other, and H264 is shown as well as VP8`() throws {
@@ -74,15 +101,14 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         for publisher in publishers { _ = try publisher.waitForText("publishing") }
         let viewer = try CommandLineTool(["view", "--room", "r", "--report", "r.json"], folder: server.folder)
         // More frames than the viewer has to render below.
-        let seen = try run(
-            "chromium.py",
+        let seen = try browse(
+            server.room, for: 60,
             [
-                "--page", "\(server.page)?room=r&join=1", "--seconds", "60", "--until-expected",
                 "--expect-video-from-others", "2", "--expect-audio", "--expect-publishing", "100", "--expect-srtp",
                 "GCM", "--expect-waiting", "camera unplugged, waiting", "--expect-capture-times", "4",
                 "--then-lose-camera",
                 "--then-refuse",
-            ], seconds: 150)
+            ])
         #expect((seen["publishing"] as? [String: Any])?["codec"] as? String == "video/VP8")
         let refused = try #require(seen["refused"] as? [String: Any])
         for page in [seen, refused] {
@@ -114,32 +140,26 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         let next = try TURNServer(secret: "both know it")
         let server = try TestServer(
             ["--turn", turn.udp, "--turn", turn.tcp], environment: ["CONNECTLIVE_TURN_SECRET": "both know it"])
-        let publisher = try CommandLineTool(
-            ["publish", "--room", "r", "--test-pattern", "--size", "320x240"], folder: server.folder)
-        _ = try publisher.waitForText("publishing")
-        let seen = try run(
-            "chromium.py",
-            ["--page", "\(server.page)?room=r&join=1", "--seconds", "40", "--until-expected", "--relay"]
-                + ["--expect-video-from-others", "1", "--expect-publishing", "10", "--then-relay", "\(next.port)"])
+        let publisher = try server.publish()
+        let seen = try browse(
+            server.room, for: 40,
+            ["--relay", "--expect-video-from-others", "1", "--expect-publishing", "10", "--then-relay", "\(next.port)"])
         #expect((seen["sessions"] as? [Any])?.count == 2, "\(seen)")
-        publisher.interrupt()
-        #expect(try publisher.finish(seconds: 20).status == 0)
+        try end(publisher)
     }
 
     @Test func `a browser that may not use UDP sees and is seen over the TCP port of the server`() throws {
         let server = try TestServer(["--tcp-port", "0"])
-        let publisher = try CommandLineTool(
-            ["publish", "--room", "r", "--test-pattern", "--size", "320x240"], folder: server.folder)
-        _ = try publisher.waitForText("publishing")
-        let seen = try run(
-            "chromium.py",
-            ["--page", "\(server.page)?room=r&join=1", "--seconds", "40", "--until-expected"]
-                + ["--flag=--webrtc-ip-handling-policy=disable_non_proxied_udp"]
-                + ["--expect-video-from-others", "1", "--expect-publishing", "10"])
+        let publisher = try server.publish()
+        let seen = try browse(
+            server.room, for: 40,
+            [
+                "--flag=--webrtc-ip-handling-policy=disable_non_proxied_udp", "--expect-video-from-others", "1",
+                "--expect-publishing", "10",
+            ])
         let sessions = try #require(seen["sessions"] as? [[String: Any]])
         #expect(sessions.map { $0["protocol"] as? String } == ["tcp", "tcp"], "\(seen)")
-        publisher.interrupt()
-        #expect(try publisher.finish(seconds: 20).status == 0)
+        try end(publisher)
     }
 
     @Test func `over TLS, a browser on a page of another machine publishes its camera, at any prefix`() throws {
@@ -147,21 +167,18 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         let made = try MadeCertificate.chain(in: folder.path)
         let server = try TestServer(
             ["--listen", "0.0.0.0:0", "--open", "--tls-certificate", made.certificate, "--tls-key", made.key])
-        let publisher = try CommandLineTool(
-            ["publish", "--room", "r", "--test-pattern", "--size", "320x240"], folder: server.folder)
-        _ = try publisher.waitForText("publishing")
+        let publisher = try server.publish()
         // By this name, no browser takes the page for one of its own machine. It begins without TLS, and is sent on.
         for scheme in ["https", "http"] {
-            let seen = try run(
-                "chromium.py",
-                ["--page", "\(scheme)://rooms.example:\(server.port)/some/prefix/?room=r&join=1", "--seconds", "40"]
-                    + ["--until-expected", "--flag=--host-resolver-rules=MAP rooms.example 127.0.0.1"]
-                    + ["--flag=--ignore-certificate-errors", "--expect-video-from-others", "1"]
-                    + ["--expect-publishing", "10"])
+            let seen = try browse(
+                "\(scheme)://rooms.example:\(server.port)/some/prefix/?room=r&join=1", for: 40,
+                [
+                    "--flag=--host-resolver-rules=MAP rooms.example 127.0.0.1", "--flag=--ignore-certificate-errors",
+                    "--expect-video-from-others", "1", "--expect-publishing", "10",
+                ])
             #expect((seen["sessions"] as? [Any])?.count == 2, "\(seen)")
         }
-        publisher.interrupt()
-        #expect(try publisher.finish(seconds: 20).status == 0)
+        try end(publisher)
     }
 
     @Test(arguments: [
@@ -180,40 +197,32 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
             "/usr/bin/python3", [script("rewriting_proxy.py"), "--port", "\(server.port)"] + proxy,
             folder: server.folder)
         let port = try #require(try forwarding.waitForText("listening on").split(separator: " ").last)
-        let seen = try run(
-            "chromium.py",
-            ["--page", "http://127.0.0.1:\(port)/?room=r&join=1", "--seconds", "30", "--until-expected"]
-                + ["--expect-problem", code])
+        let seen = try browse("http://127.0.0.1:\(port)/?room=r&join=1", for: 30, ["--expect-problem", code])
         #expect("\(seen)".contains(sentence), "\(seen)")
     }
 
     @Test func `a page that is muted tells the others, also those that come later`() throws {
         let server = try TestServer()
-        _ = try run(
-            "chromium.py",
-            ["--page", "\(server.page)?room=r&join=1", "--seconds", "40", "--until-expected"]
-                + ["--expect-publishing", "10", "--then-mute"])
+        _ = try browse(server.room, for: 40, ["--expect-publishing", "10", "--then-mute"])
     }
 
     @Test func `a camera that the server refuses costs no microphone, also if the page joins again meanwhile`() throws {
         let server = try TestServer()
-        _ = try run(
-            "chromium.py",
-            ["--page", "\(server.page)?room=r&join=1", "--seconds", "40", "--until-expected", "--then-be-refused"])
+        _ = try browse(server.room, for: 40, ["--then-be-refused"])
     }
 
     /// Simulcast between two browsers. The first one sends 960x540, 480x270 and 240x135.
     /// The viewer begins with the lowest of them, so that the widest tile comes first.
     @Test func `a browser sends three layers, and another one gets the layer that its tile needs`() throws {
         let server = try TestServer()
-        let page = "\(server.page)?room=r&join=1"
+        let page = server.room
         let publisher = try PublishingBrowser(page: page + "&size=960x540", frames: 100)
-        let seen = try run(
-            "chromium.py",
+        let seen = try browse(
+            page, for: 30,
             [
-                "--page", page, "--seconds", "30", "--until-expected", "--expect-video-from-others", "1",
+                "--expect-video-from-others", "1",
                 "--expect-capture-times", "2", "--then-resize", "600:960,150:240,300:480", "--window", "1280x1000",
-            ], seconds: 150)
+            ])
         let frames = try #require(seen["resized"] as? [[String: Int]]).map { $0["frame"] }
         #expect(frames == [960, 240, 480], "\(seen)")
         _ = try publisher.finish()
@@ -225,16 +234,16 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         throws
     {
         let server = try TestServer()
-        let page = "\(server.page)?room=r&join=1"
+        let page = server.room
         // Twice the frames that our viewer has to render.
         let publisher = try PublishingBrowser(page: page + "&size=640x360&codec=vp9", frames: 200)
         let viewer = try CommandLineTool(["view", "--room", "r", "--report", "r.json"], folder: server.folder)
-        let seen = try run(
-            "chromium.py",
+        let seen = try browse(
+            page, for: 40,
             [
-                "--page", page, "--seconds", "40", "--until-expected", "--expect-video-from-others", "1",
+                "--expect-video-from-others", "1",
                 "--then-resize", "150:320,600:640,200:320", "--window", "1280x1000",
-            ], seconds: 150)
+            ])
         let frames = try #require(seen["resized"] as? [[String: Int]]).map { $0["frame"] }
         #expect(frames == [320, 640, 320], "\(seen)")
         let published = try publisher.finish()
@@ -255,17 +264,14 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
     /// In make soak for two minutes, to the end of which they stay together.
     @Test func `a browser plays sound and picture together, though the network delays the picture`() throws {
         let server = try TestServer()
-        let publisher = try CommandLineTool(
-            ["publish", "--room", "r", "--test-pattern", "--size", "320x240"], folder: server.folder)
-        _ = try publisher.waitForText("publishing")
+        let publisher = try server.publish()
         let seconds = Soak.isOn ? 120 : 25
-        let seen = try run(
-            "chromium.py",
+        let seen = try browse(
+            server.room, for: 30,
             [
-                "--page", "\(server.page)?room=r&join=1", "--seconds", "30", "--until-expected",
                 "--expect-video-from-others", "1", "--expect-audio", "--delay-video", "300", "--then-listen",
                 "\(seconds)",
-            ], seconds: Double(seconds + 95))
+            ], within: Double(seconds + 95))
         let heard = try #require(seen["heardAfterSeen"] as? [[Double]])
         // The delays have settled after 15 s.
         for begin in stride(from: 15.0, through: Double(seconds) - 10, by: 10) {
@@ -273,23 +279,22 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
             try #require(late.count >= 5, "\(begin) s: \(heard)")
             #expect(abs(late[late.count / 2]) <= 45, "\(begin) s: \(heard)")
         }
+        try end(publisher)
     }
 
     /// Chromium drops a tenth of what it receives, by a setting of its own, and the page believes in losses of what it sends.
     @Test func `a browser on a link with losses sends and hears audio with copies, and leaves silence out`() throws {
         let server = try TestServer()
-        let publisher = try CommandLineTool(
-            ["publish", "--room", "r", "--test-pattern", "--size", "320x240"], folder: server.folder)
-        _ = try publisher.waitForText("publishing")
+        let publisher = try server.publish()
         let viewer = try CommandLineTool(["view", "--room", "r", "--report", "r.json"], folder: server.folder)
-        let seen = try run(
-            "chromium.py",
+        let seen = try browse(
+            server.room + "&dtx=1", for: 60,
             [
-                "--page", "\(server.page)?room=r&join=1&dtx=1", "--seconds", "60", "--until-expected", "--expect-audio",
+                "--expect-audio",
                 "--expect-publishing", "10", "--expect-redundancy", "50", "--report-loss", "0.1",
                 "--then-watch", "8",
                 "--flag=--force-fieldtrials=WebRTC-FakeNetworkReceiveConfig/loss_percent:10,queue_delay_ms:20/",
-            ], seconds: 150)
+            ])
         viewer.interrupt()
         let ended = try viewer.finish(seconds: 60)
         #expect(ended.status == 0, "\(ended.error)")
@@ -297,23 +302,16 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         let browser = sound.first { $0["participant"] as? String == seen["participant"] as? String }
         // It beeps once a second. For the last 8 s, all of its packets had copies.
         #expect(browser?["audioSecondsRendered"] as? Double ?? 0 > 1.6, "\(sound)")
-        publisher.interrupt()
-        #expect(try publisher.finish(seconds: 60).status == 0)
+        try end(publisher)
     }
 
     @Test func `a browser resumes after its WebSocket broke, and restarts ICE, unseen by others`() throws {
         let server = try TestServer(["--verbose"])
-        let publisher = try CommandLineTool(["publish", "--room", "r", "--test-pattern"], folder: server.folder)
-        _ = try publisher.waitForText("publishing")
-        let seen = try run(
-            "chromium.py",
-            [
-                "--page", "\(server.page)?room=r&join=1", "--seconds", "60", "--until-expected",
-                "--expect-video-from-others", "1", "--expect-publishing", "30", "--then-roam",
-            ], seconds: 150)
+        let publisher = try server.publish([])
+        let seen = try browse(
+            server.room, for: 60, ["--expect-video-from-others", "1", "--expect-publishing", "30", "--then-roam"])
         #expect(seen["ok"] as? Bool == true, "\(seen)")
-        publisher.interrupt()
-        #expect(try publisher.finish(seconds: 60).status == 0)
+        try end(publisher)
     }
 
     @Test(arguments: ["freeze", "slate"])
@@ -330,19 +328,14 @@ private func rendered(_ media: String, in path: String) throws -> [[String: Any]
         #expect(plan.output.contains("h264 320x240 at 30 frames/s: no encode, decode or conversion"), "\(plan.output)")
         let publisher = try CommandLineTool(["run", graph], folder: server.folder)
         // Longer than from one loss to the next.
-        let seen = try run(
-            "chromium.py",
-            [
-                "--page", "\(server.page)?room=r&join=1", "--seconds", "60", "--until-expected",
-                "--expect-video-from-others", "1", "--then-watch", "\(EncodingCamera.period + 3)",
-            ], seconds: 150)
+        let seen = try browse(
+            server.room, for: 60, ["--expect-video-from-others", "1", "--then-watch", "\(EncodingCamera.period + 3)"])
         _ = try publisher.waitForText("has its device again", seconds: 1)
         let watched = try #require(seen["watched"] as? [String: Any])
         #expect((watched["ssrcs"] as? [Int])?.count == 1, "\(watched)")
         #expect(watched["framesDecoded"] as? Int ?? 0 > 100, "\(watched)")
         #expect(watched["longestPause"] as? Double ?? 99 < 3, "\(watched)")
-        publisher.interrupt()
-        #expect(try publisher.finish(seconds: 60).status == 0)
+        try end(publisher)
     }
 }
 
@@ -396,9 +389,7 @@ private struct EncodingCamera {
     @Test(arguments: ["vp8", "h264"])
     func `an implementation from docs signalling md alone sees a video and is seen`(codec: String) throws {
         let server = try TestServer(["--service-id", "svc", "--service-secret", "a secret"])
-        let publisher = try CommandLineTool(
-            ["publish", "--room", "r", "--test-pattern", "--codec", codec], folder: server.folder)
-        _ = try publisher.waitForText("publishing")
+        let publisher = try server.publish(["--codec", codec])
         let viewer = try CommandLineTool(["view", "--room", "r", "--report", "r.json"], folder: server.folder)
         let seen = try run(
             "aiortc_client.py",
@@ -408,8 +399,8 @@ private struct EncodingCamera {
             ])
         // This stack supports no other profile, so it gets the fallback.
         #expect((seen["srtpProfile"] as? String)?.contains("CM") == true, "\(seen)")
-        viewer.interrupt()
-        #expect(try viewer.finish(seconds: 60).status == 0)
+        try end(publisher)
+        try end(viewer)
         let videos = try rendered("video", in: server.folder.file("r.json"))
         // It sends reports alone, of which the server makes capture times.
         #expect(videos.map { $0["latencyMethod"] as? String } == ["abs-capture-time", "abs-capture-time"], "\(videos)")
