@@ -288,7 +288,7 @@ let package = Package(
         tests(of: "ICELite", with: ["RTP"]),
         tests(of: "PeerIO", with: ["CGLib", "RTP", "PeerSession", "PeerLoop", "ICELite"]),
         tests(of: "RoomProtocol", with: ["RTP"]),
-        tests(of: "ServerCore", with: ["RoomProtocol", "RTP", "CongestionControl", "PeerSession", "PeerLoop"]),
+        tests(of: "ServerCore", with: ["RoomProtocol", "RTP", "PeerSession", "PeerLoop"]),
         tests(of: "EmbeddedFiles"),
         tests(of: "RoomTLS"),
         tests(
