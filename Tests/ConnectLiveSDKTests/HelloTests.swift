@@ -64,9 +64,7 @@ extension SDKTests {
                         "CONNECTLIVE_SERVICE_SECRET": stage.key.secret,
                     ])
                 let video = try await host.listener.waitForVideo()
-                let watcher = Watcher()
-                watcher.watch(video)
-                if case .failure(let error) = await host.room.subscribe(videoId: video.id) { throw error }
+                let watcher = try await host.watch(video)
                 try await requireEventually("frames of the file") { watcher.sights.count >= 20 }
                 try await requireEventually(within: 20, "the end of the example") { hello.exitCode != nil }
                 #expect(hello.exitCode == 0)
@@ -91,9 +89,7 @@ extension SDKTests {
                         "CONNECTLIVE_SERVICE_SECRET": stage.key.secret,
                     ])
                 let video = try await host.listener.waitForVideo()
-                let watcher = Watcher()
-                watcher.watch(video)
-                if case .failure(let error) = await host.room.subscribe(videoId: video.id) { throw error }
+                let watcher = try await host.watch(video)
                 try await requireEventually("frames, or the slate") { watcher.sights.count >= 3 }
                 #expect(program.exitCode == nil)
                 try await host.leave()
