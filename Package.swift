@@ -288,7 +288,7 @@ let package = Package(
         tests(of: "ICELite", with: ["RTP"]),
         tests(of: "PeerIO", with: ["CGLib", "RTP", "PeerSession", "PeerLoop", "ICELite"]),
         tests(of: "RoomProtocol", with: ["RTP"]),
-        tests(of: "ServerCore", with: ["RoomProtocol", "RTP", "CongestionControl", "PeerSession", "PeerLoop"]),
+        tests(of: "ServerCore", with: ["RoomProtocol", "RTP", "PeerSession", "PeerLoop"]),
         tests(of: "EmbeddedFiles"),
         tests(of: "RoomTLS"),
         tests(
@@ -318,7 +318,9 @@ let package = Package(
             path: "Tests/simulate", swiftSettings: strict),
         tests(
             of: "RoomSimulation",
-            with: ["ClientCore", "RoomProtocol", "ServerCore", "RTP", "PeerSession", "PeerLoop", "PeerIO"],
+            with: [
+                "ClientCore", "RoomProtocol", "ServerCore", "RTP", "PeerSession", "PeerLoop", "PeerIO", "MediaGraph",
+            ],
             exclude: ["scoreboard.txt"]),
         tests(
             of: "RoomClient",

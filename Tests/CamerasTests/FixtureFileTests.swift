@@ -281,9 +281,7 @@ import Testing
     }
 
     @Test func `the page has a file that plays`() throws {
-        let page = try String(
-            contentsOfFile: URL(filePath: #filePath).deletingLastPathComponent()
-                .appending(path: "../../docs/camera-fixtures.md").path, encoding: .utf8)
+        let page = try Checkout.text("docs/camera-fixtures.md")
         let blocks = page.components(separatedBy: "```json\n").dropFirst().compactMap {
             $0.components(separatedBy: "```").first
         }

@@ -246,15 +246,7 @@ private final class LayeredUplink {
     private var frames: UInt64 = 0
 
     init(loop: EventLoop, isLayered: Bool, accepting rids: [String], isNamed: Bool) throws {
-        let peer = try Peer(
-            loop: loop,
-            configuration: PeerConfiguration(iceRole: .controlling, certificate: try Certificate(), cname: "client"))
-        let environment = RoomEnvironment(
-            seed: 0, makePeer: { _ in preconditionFailure("the peer exists") },
-            wallClock: { NTPTime(unixNanoseconds: $0.nanoseconds) })
-        session = try UpSession(
-            loop: loop, server: try ServerAddress("ws://127.0.0.1:1"), peer: peer, cname: "client",
-            environment: environment, seed: 1)
+        session = try .lone(on: loop)
         track = LayeredTrack(isLayered ? VideoLayer.allCases : [])
         _ = session.addTrack(TrackOffer(track))
         offer = session.offer()

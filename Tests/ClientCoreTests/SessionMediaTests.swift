@@ -271,15 +271,7 @@ private final class Uplink: EndedOnLoop {
     private(set) var received: [RTPHeader] = []
 
     init(loop: EventLoop, acceptsCaptureTimes: Bool = true) throws {
-        let peer = try Peer(
-            loop: loop,
-            configuration: PeerConfiguration(iceRole: .controlling, certificate: try Certificate(), cname: "client"))
-        let environment = RoomEnvironment(
-            seed: 0, makePeer: { _ in preconditionFailure("the peer exists") },
-            wallClock: { NTPTime(unixNanoseconds: $0.nanoseconds) })
-        session = try UpSession(
-            loop: loop, server: try ServerAddress("ws://127.0.0.1:1"), peer: peer, cname: "client",
-            environment: environment, seed: 1)
+        session = try .lone(on: loop)
         for _ in 0..<Self.tracks { _ = session.addTrack(TrackOffer(Track())) }
         let offer = try SessionDescription(parsing: session.offer())
         let streams = try offer.media.map { try UpDescription.stream($0.mid, of: offer) }

@@ -225,10 +225,10 @@ import Testing
     }
 
     @Test(arguments: [
-        (RoomStatistics.Limitation.none, "none"), (.network, "bandwidth"), (.processor, "cpu"),
+        (QualityLimitation.none, "none"), (.network, "bandwidth"), (.processor, "cpu"),
         (.subscribers, "other"),
     ])
-    func `reasons of a limitation are those of the standard`(limitation: RoomStatistics.Limitation, reason: String) {
+    func `reasons of a limitation are those of the standard`(limitation: QualityLimitation, reason: String) {
         var stream = sent(.vp8, ssrc: 20)
         stream.encoder = SessionStatistics.Encoder(limitation: limitation)
         var session = SessionStatistics(direction: .up, index: 0, time: 1000, transport: .init())

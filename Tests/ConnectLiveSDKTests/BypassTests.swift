@@ -125,7 +125,7 @@ extension SDKTests {
                 let video = try await viewer.listener.waitForVideo()
                 let sights = Sights()
                 sights.watch(video)
-                if case .failure(let error) = await viewer.room.subscribe(videoId: video.id) { throw error }
+                try await viewer.room.subscribe(videoId: video.id).get()
                 try await body(viewer, publisher, sights)
                 #expect(viewer.listener.names.count { $0 == "video" } == 1)
                 #expect(!viewer.listener.names.contains("videoGone"))

@@ -44,7 +44,7 @@ extension SDKTests {
                 let media = ConnectLive.createLocalMedia(MediaRequest.testPattern(frames: 0))
                 try publisher.room.publish(media)
                 let video = try await viewer.listener.waitForVideo()
-                if case .failure(let error) = await viewer.room.subscribe(videoId: video.id) { throw error }
+                try await viewer.room.subscribe(videoId: video.id).get()
                 try await requireEventually(within: 30, "three intervals of decoded video and audio") {
                     viewer.listener.stats.count { stat in
                         stat.remoteStat?.videoMetrics.first.map { $0.framesDecoded > 0 } == true

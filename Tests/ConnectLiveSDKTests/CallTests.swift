@@ -29,13 +29,6 @@ extension SDKTests {
             return media
         }
 
-        private func subscribe(_ video: any RemoteVideo, by client: Client) async throws -> Watcher {
-            let watcher = Watcher()
-            watcher.watch(video)
-            if case .failure(let error) = await client.room.subscribe(videoId: video.id) { throw error }
-            return watcher
-        }
-
         /// RTP timestamps of the publisher's packets, in order.
         private func sent(_ video: any RemoteVideo, on stage: Stage) throws -> [UInt32] {
             CaptureLedger.shared.timestamps(.init(server: try ServerAddress(stage.server.url), stream: video.id))
@@ -61,7 +54,7 @@ extension SDKTests {
                 _ = try await publisher.join("order")
                 let media = try await publish(pattern(frames: 210), by: publisher)
                 let video = try await viewer.listener.waitForVideo()
-                let watcher = try await subscribe(video, by: viewer)
+                let watcher = try await viewer.watch(video)
                 let capture = try #require(media.localCapture)
                 try await end(of: capture, after: 210, publishedBy: publisher)
                 try await requireEventually("the last frame") {
@@ -109,7 +102,7 @@ extension SDKTests {
                 _ = try await publisher.join("loss")
                 let media = try await publish(pattern(frames: 150), by: publisher)
                 let video = try await viewer.listener.waitForVideo()
-                let watcher = try await subscribe(video, by: viewer)
+                let watcher = try await viewer.watch(video)
                 let capture = try #require(media.localCapture)
                 try await end(of: capture, after: 150, publishedBy: publisher)
                 let sent = try sent(video, on: stage)
@@ -141,8 +134,8 @@ extension SDKTests {
                 _ = try await second.join("mixed")
                 let h264 = try await publish(pattern(codec: .h264, rate: 15), by: second)
                 let watchers = [
-                    try await subscribe(try await viewer.listener.waitForVideo(count: 1), by: viewer),
-                    try await subscribe(try await viewer.listener.waitForVideo(count: 2), by: viewer),
+                    try await viewer.watch(try await viewer.listener.waitForVideo(count: 1)),
+                    try await viewer.watch(try await viewer.listener.waitForVideo(count: 2)),
                 ]
                 for watcher in watchers {
                     try await requireEventually("20 numbered frames") {
@@ -173,7 +166,7 @@ extension SDKTests {
                 let videos = [
                     try await viewer.listener.waitForVideo(count: 1), try await viewer.listener.waitForVideo(count: 2),
                 ]
-                let before = try await subscribe(videos[0], by: viewer)
+                let before = try await viewer.watch(videos[0])
                 try await requireEventually("VP8") { before.sights.count >= 5 }
                 // The only receiver is in use.
                 guard case .failure(let error as ConnectLiveError) = await viewer.room.subscribe(videoId: videos[1].id)
@@ -182,9 +175,9 @@ extension SDKTests {
                 #expect(viewer.room.getVideoOccupants() == [first.room.localParticipant.id])
                 for round in 0..<2 {
                     let (old, new) = (videos[round % 2], videos[(round + 1) % 2])
-                    if case .failure(let error) = await viewer.room.unsubscribe(videoId: old.id) { throw error }
+                    try await viewer.room.unsubscribe(videoId: old.id).get()
                     #expect(!old.isSubscribed)
-                    let watcher = try await subscribe(new, by: viewer)
+                    let watcher = try await viewer.watch(new)
                     try await requireEventually("the other codec") { watcher.sights.compactMap(\.barCode).count >= 10 }
                     #expect(new.isSubscribed)
                 }
@@ -211,7 +204,7 @@ extension SDKTests {
                 var watchers: [Watcher] = []
                 for count in 1...2 {
                     let video = try await viewer.listener.waitForVideo(count: count)
-                    watchers.append(try await subscribe(video, by: viewer))
+                    watchers.append(try await viewer.watch(video))
                 }
                 for watcher in watchers {
                     try await requireEventually("pictures") { watcher.sights.compactMap(\.barCode).count >= 10 }

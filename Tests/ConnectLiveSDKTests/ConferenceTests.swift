@@ -174,7 +174,7 @@ extension SDKTests {
                 let seen = Mutex(Set<[Int]>())
                 let view = FrameView { frame in seen.withLock { $0.formUnion(frame.boldColours) } }
                 screen.attach(view)
-                if case .failure(let error) = await host.room.subscribe(videoId: screen.id) { throw error }
+                try await host.room.subscribe(videoId: screen.id).get()
                 // Each bar and the green caption of Ann, who speaks.
                 try await waitFor("Ben's window in Ann's screen") {
                     seen.withLock { $0.isSuperset(of: FrameView.Bars.hues) }

@@ -14,10 +14,6 @@ extension SDKTests {
     /// package of its own.
     @Suite(.timeLimit(.minutes(1)))
     struct Hello {
-        private static let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
-            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        private static let package = root.appendingPathComponent("examples/hello")
-
         /// A running program and its output.
         private final class Running: Sendable {
             private let process = Mutex<Process?>(nil)
@@ -56,22 +52,19 @@ extension SDKTests {
         }
 
         @Test func `the example publishes a file and shows its subscriptions`() async throws {
-            let clip = Self.root.appendingPathComponent("media/bigbuckbunny.mp4").path
             try await onStage { stage in
                 let host = Client()
                 _ = try await host.join("hello")
                 let media = ConnectLive.createLocalMedia(MediaRequest.testPattern(frames: 0))
                 try host.room.publish(media)
                 let hello = try Running(
-                    BuiltPackage.program("hello").path, [clip, "hello", "8"],
+                    BuiltPackage.program("hello").path, [Checkout.clip, "hello", "8"],
                     environment: [
                         "CONNECTLIVE_SERVER": stage.server.url, "CONNECTLIVE_SERVICE_ID": stage.key.id,
                         "CONNECTLIVE_SERVICE_SECRET": stage.key.secret,
                     ])
                 let video = try await host.listener.waitForVideo()
-                let watcher = Watcher()
-                watcher.watch(video)
-                if case .failure(let error) = await host.room.subscribe(videoId: video.id) { throw error }
+                let watcher = try await host.watch(video)
                 try await requireEventually("frames of the file") { watcher.sights.count >= 20 }
                 try await requireEventually(within: 20, "the end of the example") { hello.exitCode != nil }
                 #expect(hello.exitCode == 0)
@@ -96,9 +89,7 @@ extension SDKTests {
                         "CONNECTLIVE_SERVICE_SECRET": stage.key.secret,
                     ])
                 let video = try await host.listener.waitForVideo()
-                let watcher = Watcher()
-                watcher.watch(video)
-                if case .failure(let error) = await host.room.subscribe(videoId: video.id) { throw error }
+                let watcher = try await host.watch(video)
                 try await requireEventually("frames, or the slate") { watcher.sights.count >= 3 }
                 #expect(program.exitCode == nil)
                 try await host.leave()
@@ -106,8 +97,7 @@ extension SDKTests {
         }
 
         @Test func `the example fits on a page`() throws {
-            let source = try String(
-                contentsOf: Self.package.appendingPathComponent("Sources/hello/main.swift"), encoding: .utf8)
+            let source = try Checkout.text("examples/hello/Sources/hello/main.swift")
             #expect(source.split(separator: "\n", omittingEmptySubsequences: false).count <= 68)
         }
     }

@@ -85,9 +85,7 @@ extension SDKTests {
                 _ = try await second.join("second")
                 try second.room.publish(media)
                 let video = try await viewer.listener.waitForVideo()
-                let watcher = Watcher()
-                watcher.watch(video)
-                if case .failure(let error) = await viewer.room.subscribe(videoId: video.id) { throw error }
+                let watcher = try await viewer.watch(video)
                 try await requireEventually("frames in the second room") { watcher.sights.count >= 5 }
                 try await viewer.leave()
                 try await second.leave()

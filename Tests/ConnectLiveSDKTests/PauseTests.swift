@@ -211,9 +211,7 @@ extension SDKTests {
                 let media = ConnectLive.createLocalMedia(MediaRequest.testPattern(frames: 0))
                 try publisher.room.publish(media)
                 let video = try await viewer.listener.waitForVideo()
-                let watcher = Watcher()
-                watcher.watch(video)
-                try await viewer.room.subscribe(videoId: video.id).get()
+                let watcher = try await viewer.watch(video)
                 try await requireEventually("frames") { watcher.sights.count > 10 }
                 try await video.setPausedAsync(true)
                 try await requireEventually("stillness") { [sights = watcher.sights.count] in

@@ -29,9 +29,7 @@ extension SDKTests {
         private func codecs(_ media: any LocalMedia) -> [String] { media.localCapture?.plan?.videoCodecs ?? [] }
 
         private func watch(_ video: any RemoteVideo, _ viewer: Client) async throws -> Watcher {
-            let watcher = Watcher()
-            watcher.watch(video)
-            if case .failure(let error) = await viewer.room.subscribe(videoId: video.id) { throw error }
+            let watcher = try await viewer.watch(video)
             try await requireEventually("frames") { watcher.sights.count >= 5 }
             return watcher
         }

@@ -26,8 +26,7 @@ extension SDKTests {
             try publisher.room.publish(media)
             try await publisher.listener.waitForLocalMedia()
             _ = try await viewer.listener.waitForVideo()
-            let watcher = Watcher()
-            try await watch(watcher, in: viewer)
+            let watcher = try await watch(in: viewer)
             try await requireEventually("pictures") { watcher.sights.count >= 5 }
             try await body(relay, publisher, viewer, watcher)
             try await publisher.leave()
@@ -36,10 +35,8 @@ extension SDKTests {
             await relay.kill()
         }
 
-        private func watch(_ watcher: Watcher, in viewer: Client) async throws {
-            let video = try #require(viewer.room.remoteParticipants.values.first?.videos.values.first)
-            watcher.watch(video)
-            if case .failure(let error) = await viewer.room.subscribe(videoId: video.id) { throw error }
+        private func watch(in viewer: Client) async throws -> Watcher {
+            try await viewer.watch(#require(viewer.room.remoteParticipants.values.first?.videos.values.first))
         }
 
         private func returned(_ client: Client, count: Int = 1) async throws {
@@ -116,8 +113,7 @@ extension SDKTests {
             try await requireEventually("the video") {
                 viewer.room.remoteParticipants.values.contains { !$0.videos.isEmpty }
             }
-            let watcher = Watcher()
-            try await watch(watcher, in: viewer)
+            let watcher = try await watch(in: viewer)
             try await requireEventually("pictures") { watcher.sights.count >= 5 }
             // The media has its new id.
             publisher.room.unpublish(media)

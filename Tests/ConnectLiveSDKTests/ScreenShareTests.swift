@@ -401,9 +401,7 @@ extension SDKTests {
                 }
                 let video = try await guest.listener.waitForVideo()
                 #expect(video.owner == me && video.extraValue == "screen")
-                let watcher = Watcher()
-                watcher.watch(video)
-                _ = try await guest.room.subscribe(videoId: video.id).get()
+                let watcher = try await guest.watch(video)
                 try await requireEventually("bar codes") {
                     watcher.sights.compactMap(\.barCode).count >= 5
                 }
@@ -435,9 +433,7 @@ extension SDKTests {
                 _ = try await guest.join("portals")
                 try host.room.requestScreenShare(appGroup: group.name, extensionName: Self.program) { _ in }
                 let video = try await guest.listener.waitForVideo()
-                let watcher = Watcher()
-                watcher.watch(video)
-                _ = try await guest.room.subscribe(videoId: video.id).get()
+                let watcher = try await guest.watch(video)
                 try await requireEventually("frames") { watcher.sights.count >= 5 }
                 let room = try #require(host.room as? RoomSession)
                 let sharing = try #require(room.state.withLock { $0.share })
@@ -465,9 +461,7 @@ extension SDKTests {
                     appGroup: group.name, extensionName: Self.program
                 ) { statuses.append($0) }
                 let video = try await guest.listener.waitForVideo()
-                let watcher = Watcher()
-                watcher.watch(video)
-                _ = try await guest.room.subscribe(videoId: video.id).get()
+                let watcher = try await guest.watch(video)
                 try await requireEventually("frames") { watcher.sights.count >= 5 }
                 #expect(statuses.all == [.broadcastReady, .broadcastStarted])
                 let room = try #require(host.room as? RoomSession)

@@ -289,6 +289,14 @@ final class Client: Sendable {
         return try await listener.waitForConnected()
     }
 
+    /// Subscribes to a video, and watches its frames.
+    func watch(_ video: any RemoteVideo) async throws -> Watcher {
+        let watcher = Watcher()
+        watcher.watch(video)
+        try await room.subscribe(videoId: video.id).get()
+        return watcher
+    }
+
     func leave() async throws {
         room.disconnect()
         _ = try await listener.waitForDisconnected()

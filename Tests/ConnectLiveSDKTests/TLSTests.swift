@@ -44,9 +44,7 @@ extension SDKTests {
                 try publisher.room.publish(media)
                 try await publisher.listener.waitForLocalMedia()
                 let video = try await viewer.listener.waitForVideo()
-                let watcher = Watcher()
-                watcher.watch(video)
-                if case .failure(let error) = await viewer.room.subscribe(videoId: video.id) { throw error }
+                let watcher = try await viewer.watch(video)
                 for count in 1...2 {
                     await relay.drop()
                     try await requireEventually(within: 20, "the return") {

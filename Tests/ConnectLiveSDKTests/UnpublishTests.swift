@@ -38,9 +38,7 @@ extension SDKTests {
                 let second = try await viewer.listener.wait(for: "the second video") {
                     if case .video(let found) = $0, found.id != video.id { found } else { nil }
                 }
-                let watcher = Watcher()
-                watcher.watch(second)
-                if case .failure(let error) = await viewer.room.subscribe(videoId: second.id) { throw error }
+                let watcher = try await viewer.watch(second)
                 try await requireEventually("frames") { watcher.sights.count >= 5 }
                 #expect(!publisher.listener.names.contains("error"))
                 try await viewer.leave()

@@ -1,13 +1,11 @@
 import EmbeddedFiles
 import Foundation
 import Testing
+import TestSupport
 
 @Suite struct EmbeddedFilesTests {
-    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
-
     @Test func `every file of the web page is embedded unchanged`() throws {
-        let folder = Self.root.appendingPathComponent("Sources/Room/RoomServer/Web")
+        let folder = Checkout.folder.appending(path: "Sources/Room/RoomServer/Web")
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
         #expect(names.contains("index.html"))
         for name in names {
@@ -16,8 +14,7 @@ import Testing
     }
 
     @Test func `the demo's clip is embedded`() throws {
-        let clip = Self.root.appendingPathComponent("media/bigbuckbunny.mp4")
-        #expect(EmbeddedFiles.demoClip == Array(try Data(contentsOf: clip)))
+        #expect(EmbeddedFiles.demoClip == Array(try Data(contentsOf: URL(filePath: Checkout.clip))))
         #expect(EmbeddedFiles.file(named: "../etc/passwd") == nil)
     }
 }

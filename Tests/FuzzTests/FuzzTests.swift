@@ -1,11 +1,11 @@
 import Foundation
 import FuzzTargets
 import Testing
+import TestSupport
 
 /// Replays the stored inputs of fuzzing: the corpus, and every input that once crashed a target.
 @Suite struct FuzzTests {
-    private static let corpus = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .appendingPathComponent("fuzz/corpus")
+    private static let corpus = Checkout.folder.appending(path: "Tests/fuzz/corpus")
 
     @Test(arguments: FuzzTarget.all.map(\.name))
     func `the stored inputs of a fuzz target neither trap nor break an invariant`(

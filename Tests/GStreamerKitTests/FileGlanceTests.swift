@@ -1,18 +1,12 @@
 import Glibc
 import MediaGraph
 import Testing
+import TestSupport
 
 @testable import GStreamerKit
 
 /// A file's headers state the same as its decoded streams.
 @Suite struct FileGlanceTests {
-    private static let clip: String = {
-        let source = realpath(#filePath, nil)
-        defer { free(source) }
-        let path = source.map { String(cString: $0) } ?? #filePath
-        return "/" + path.split(separator: "/").dropLast(3).joined(separator: "/") + "/media/bigbuckbunny.mp4"
-    }()
-
     /// A container and its streams.
     struct Format: Sendable, CustomTestStringConvertible {
         var muxer: String
@@ -48,13 +42,13 @@ import Testing
 
     @Test("The clip's headers state all properties")
     func shippedClip() throws {
-        let decoded = try #require(contents(FileDiscovery.discover(Self.clip)))
-        #expect(FileGlance.look(into: Self.clip, seconds: 10) == .found(decoded))
+        let decoded = try #require(contents(FileDiscovery.discover(Checkout.clip)))
+        #expect(FileGlance.look(into: Checkout.clip, seconds: 10) == .found(decoded))
     }
 
     @Test("The headers of a truncated file are not trusted")
     func cutOff() throws {
-        let whole = try #require(fopen(Self.clip, "rb"))
+        let whole = try #require(fopen(Checkout.clip, "rb"))
         defer { fclose(whole) }
         var bytes = [UInt8](repeating: 0, count: 500_000)
         let count = fread(&bytes, 1, bytes.count, whole)

@@ -8,7 +8,7 @@ import TestSupport
 @Suite struct HostileInputTests {
     /// Valid texts, as seeds for mutation.
     private static let seeds: [String] = {
-        let folder = projectFolder.appendingPathComponent("pipelines")
+        let folder = Checkout.folder.appending(path: "pipelines")
         let files = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
         let shipped = files.sorted().compactMap { name in
             try? String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)

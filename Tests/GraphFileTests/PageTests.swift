@@ -2,6 +2,7 @@ import Foundation
 import GraphFile
 import MediaNodes
 import Testing
+import TestSupport
 
 /// The Swift code of docs/pipelines.md. The tests of the command line check its YAML and its commands.
 @Suite struct PageTests {
@@ -18,7 +19,7 @@ let composition = Composition {
     }
 
     @Test func `the page's Swift compiles, and builds the graph of its JSON`() throws {
-        let page = try String(contentsOf: projectFolder.appendingPathComponent("docs/pipelines.md"), encoding: .utf8)
+        let page = try Checkout.text("docs/pipelines.md")
         let source = try String(contentsOfFile: #filePath, encoding: .utf8)
         let code = try #require(block("swift", of: page))
         #expect(source.contains("// begin\n\(code)// end\n"))

@@ -95,7 +95,3 @@ func problems(_ text: String, _ kinds: [NodeKind]) -> [String] { listed(GraphRea
 private func listed(_ reading: GraphReading) -> [String] {
     reading.problems.map { ($0.place.map { "\($0) " } ?? "") + $0.message }
 }
-
-/// The project's own folder.
-let projectFolder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent()

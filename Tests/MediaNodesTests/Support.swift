@@ -3,14 +3,6 @@ import MediaGraph
 import MediaNodes
 import Testing
 
-/// The bundled clip: in `media/` of the package, wherever the tests were built.
-let clip: String = {
-    let source = realpath(#filePath, nil)
-    defer { free(source) }
-    let path = source.map { String(cString: $0) } ?? #filePath
-    return "/" + path.split(separator: "/").dropLast(3).joined(separator: "/") + "/media/bigbuckbunny.mp4"
-}()
-
 /// The names of the files in a folder.
 func fileNames(in folder: String) -> [String] {
     guard let directory = opendir(folder) else { return [] }

@@ -2,6 +2,7 @@ import Foundation
 import MediaAuthoring
 @testable import MediaTesting
 import Testing
+import TestSupport
 
 /// Serialized, because the checks measure the whole process. Only `Model` and `Blocking` use the machine's clock.
 @Suite(.serialized) struct ConformanceTests {
@@ -103,9 +104,7 @@ import Testing
 
     @Test("Every check has a paragraph in the documentation")
     func documentation() throws {
-        let folder = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
-            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        let page = try String(contentsOf: folder.appendingPathComponent("docs/plugin-conformance.md"), encoding: .utf8)
+        let page = try Checkout.text("docs/plugin-conformance.md")
         let headings = page.split(separator: "\n").filter { $0.hasPrefix("## ") }.map { $0.dropFirst(3) }
         for check in Conformance.Group.allCases.flatMap(Conformance.checks) {
             #expect(headings.contains(Substring(check.name)), "\(check.name)")

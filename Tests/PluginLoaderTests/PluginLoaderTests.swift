@@ -5,6 +5,7 @@ import PluginLoader
 import Synchronization
 import TestFixtures
 import Testing
+import TestSupport
 
 /// A plugin's package that the test builds against the plugin kit of this checkout, as an author would.
 @Suite(.serialized) struct PluginLoaderTests {
@@ -48,7 +49,7 @@ import Testing
             let package = Package(
                 name: "Shades",
                 products: [.library(name: "Shades", type: .dynamic, targets: ["Shades"])],
-                dependencies: [.package(name: "Media", path: "\(BuiltPackage.project.path)/Sources/Media")],
+                dependencies: [.package(name: "Media", path: "\(Checkout.folder.path)/Sources/Media")],
                 targets: [.target(name: "Shades", dependencies: [.product(name: "MediaAuthoring", package: "Media")])]
             )
             """, to: "Package.swift")
@@ -206,7 +207,7 @@ import Testing
     }
 
     /// Where the tests' own libMediaAuthoring.so is.
-    private static let mediaLibraryFolder = BuiltPackage.project.appendingPathComponent(".build/debug").path
+    private static let mediaLibraryFolder = Checkout.path(".build/debug")
 }
 
 /// Numbers that arrive on another thread.

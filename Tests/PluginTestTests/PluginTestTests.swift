@@ -2,6 +2,7 @@ import Foundation
 import MediaTesting
 import TestFixtures
 import Testing
+import TestSupport
 
 /// `connectlive plugin test` on packages like those of authors. Serialized, because times are judged.
 @Suite(.serialized, .timeLimit(.minutes(14))) struct PluginTestTests {
@@ -116,7 +117,7 @@ import Testing
         defer { try? FileManager.default.removeItem(at: folder) }
         let source = "void abort(void); int connectlive_plugin_Dead(void) { abort(); }"
         try source.write(to: folder.appendingPathComponent("dead.c"), atomically: true, encoding: .utf8)
-        let media = BuiltPackage.project.appendingPathComponent(".build/debug").path
+        let media = Checkout.path(".build/debug")
         try BuiltPackage.run(
             "clang",
             ["-shared", "-fPIC", "-o", "dead.so", "dead.c", "-L\(media)", "-Wl,--no-as-needed", "-lMediaAuthoring"],
@@ -175,7 +176,7 @@ import Testing
     }
 
     @Test func `without Swift the sanitizers do not apply, and the package does not fail`() throws {
-        let package = BuiltPackage.project.appendingPathComponent("examples/clock-face").path
+        let package = Checkout.path("examples/clock-face")
         let answer = try connectlive(
             "plugin", "test", package, checks: ["address-sanitizer"], environment: ["PATH": "/nonexistent"])
         #expect(answer.status == 0, "\(answer.error)")

@@ -58,8 +58,8 @@ private func milliseconds(_ value: Int64) -> MonotonicTime { MonotonicTime.zero 
     }
 
     /// When a single missing packet is requested, in milliseconds after the gap.
-    private func requests(roundTrip: Int64, slack: Int64 = 0, limits: NackGenerator.Limits = .init()) -> [Int64] {
-        var nacks = NackGenerator(limits: limits)
+    private func requests(roundTrip: Int64, slack: Int64 = 0) -> [Int64] {
+        var nacks = NackGenerator()
         for number in [10, 12] { _ = nacks.receive(number, now: milliseconds(0)) }
         var times: [Int64] = []
         while let next = Optional(nacks.nextTimeout(timing(roundTrip, slack: slack))), next != .never {

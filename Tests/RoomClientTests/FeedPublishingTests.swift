@@ -11,11 +11,7 @@ import TestSupport
 /// Frames of other processes, published in a room and delivered from it.
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct FeedPublishingTests {
-    private static let example = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
-            "examples/frame-socket/clock.py"
-        )
-        .path
+    private static let example = Checkout.path("examples/frame-socket/clock.py")
 
     /// A program that writes the example's frames to its standard output instead of the socket.
     private static let writer = """

@@ -2,6 +2,7 @@ import Foundation
 import MediaGraph
 import RoomProtocol
 import Testing
+import TestSupport
 
 @testable import RoomClient
 
@@ -10,10 +11,8 @@ private final class Clip {
     let path: String
 
     init() throws {
-        let clip = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent("media/bigbuckbunny.mp4").path
         path = FileManager.default.temporaryDirectory.appendingPathComponent("capture-\(UUID().uuidString).mp4").path
-        try FileManager.default.copyItem(atPath: clip, toPath: path)
+        try FileManager.default.copyItem(atPath: Checkout.clip, toPath: path)
     }
 
     deinit { try? FileManager.default.removeItem(atPath: path) }

@@ -8,7 +8,16 @@ import Testing
 @testable import RoomClient
 
 struct RoomLipSyncTests {
-    private func stream(_ id: Int, of participant: String, _ codec: Codec) throws -> IncomingStream {
+    private let lipSync = RoomLipSync()
+    private let (sound, video): (IncomingStream, IncomingStream)
+    private let now = MonotonicTime(nanoseconds: 100_000_000_000)
+
+    init() throws {
+        sound = try Self.stream(1, of: "ada", .opus)
+        video = try Self.stream(2, of: "ada", .vp8)
+    }
+
+    private static func stream(_ id: Int, of participant: String, _ codec: Codec) throws -> IncomingStream {
         IncomingStream(
             id: id, server: try ServerAddress("ws://127.0.0.1:5"), participant: participant, codec: codec,
             payloadType: codec.payloadType, connectStarted: .zero)
@@ -27,11 +36,7 @@ struct RoomLipSyncTests {
     }
 
     @Test func `the video of a participant waits for its own sound, and not for that of others`() throws {
-        let lipSync = RoomLipSync()
-        let sound = try stream(1, of: "ada", .opus)
-        let video = try stream(2, of: "ada", .vp8)
-        let other = try stream(3, of: "grace", .vp8)
-        let now = MonotonicTime(nanoseconds: 100_000_000_000)
+        let other = try Self.stream(3, of: "grace", .vp8)
         // Both were captured 1000 s after 1970, at timestamp 0.
         #expect(lipSync.note(played(100.2), of: sound, clock(.opus, captured: 1000), now: now) == 0)
         let hold = lipSync.note(played(100.05), of: video, clock(.vp8, captured: 1000), now: now)
@@ -42,10 +47,6 @@ struct RoomLipSyncTests {
     /// RFC 3550, section 6.4.1: without a wall clock, a sender may count from its start. NTP's era ends in 2036.
     @Test(arguments: [5 << 32, .max - 1 << 30, 1 << 63] as [UInt64])
     func `capture times count from any time`(start: UInt64) throws {
-        let lipSync = RoomLipSync()
-        let sound = try stream(1, of: "ada", .opus)
-        let video = try stream(2, of: "ada", .vp8)
-        let now = MonotonicTime(nanoseconds: 100_000_000_000)
         func clock(_ codec: Codec, _ ntp: NTPTime) -> StreamClock {
             var clock = StreamClock(clockRate: codec.clockRate)
             clock.report(ntp, rtp: RTPTimestamp(0), arrival: now, roundTrip: nil)
@@ -60,10 +61,9 @@ struct RoomLipSyncTests {
 
     /// Timestamps count samples and frames by the clocks of sound card and camera. Reports tell when that was by the sender's clock.
     @Test func `devices whose clocks drift apart for hours are compared by their reports`() throws {
-        let lipSync = RoomLipSync()
         let tracks = [
-            (stream: try stream(1, of: "ada", .opus), codec: Codec.opus, drift: 0.0001, delay: 0.2),
-            (stream: try stream(2, of: "ada", .vp8), codec: Codec.vp8, drift: -0.0001, delay: 0.05),
+            (stream: sound, codec: Codec.opus, drift: 0.0001, delay: 0.2),
+            (stream: video, codec: Codec.vp8, drift: -0.0001, delay: 0.05),
         ]
         var clocks = tracks.map { StreamClock(clockRate: $0.codec.clockRate) }
         var holds: [Double] = [0, 0]
@@ -92,20 +92,12 @@ struct RoomLipSyncTests {
     }
 
     @Test func `without a capture time, a stream is neither held nor compared`() throws {
-        let lipSync = RoomLipSync()
-        let sound = try stream(1, of: "ada", .opus)
-        let video = try stream(2, of: "ada", .vp8)
-        let now = MonotonicTime(nanoseconds: 100_000_000_000)
         #expect(lipSync.note(played(100.2), of: sound, StreamClock(clockRate: 48_000), now: now) == nil)
         #expect(lipSync.note(played(100.2), of: sound, nil, now: now) == nil)
         #expect(lipSync.note(played(100), of: video, clock(.vp8, captured: 1000), now: now) == 0)
     }
 
     @Test func `a stream that has ended holds nothing`() throws {
-        let lipSync = RoomLipSync()
-        let sound = try stream(1, of: "ada", .opus)
-        let video = try stream(2, of: "ada", .vp8)
-        let now = MonotonicTime(nanoseconds: 100_000_000_000)
         _ = lipSync.note(played(100.2), of: sound, clock(.opus, captured: 1000), now: now)
         lipSync.end(sound)
         #expect(lipSync.note(played(100), of: video, clock(.vp8, captured: 1000), now: now) == 0)

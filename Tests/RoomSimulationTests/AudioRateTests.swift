@@ -1,4 +1,5 @@
 import ClientCore
+import enum MediaGraph.QualityLimitation
 import RTP
 import RoomSimulation
 import Testing
@@ -88,7 +89,7 @@ struct AudioRateTests {
         #expect(try #require(audio.limitedBitsPerSecond) < 30_000, "\(audio)")
         room.ada.setLink(narrow(1_000_000))
         try room.simulation.run(for: .seconds(60))
-        #expect(room.ada.statistics.last?.figures.published.first?.limitation == RoomStatistics.Limitation.none)
+        #expect(room.ada.statistics.last?.figures.published.first?.limitation == QualityLimitation.none)
     }
 
     @Test func `on a link that carries it, audio keeps its bitrate`() throws {

@@ -2,6 +2,7 @@ import Foundation
 import RTP
 import RoomSimulation
 import Testing
+import TestSupport
 
 /// Rooms with faults, each with the frames that its viewers saw. The file under version control shows each change of
 /// behaviour to reviewers.
@@ -17,10 +18,9 @@ struct ScoreboardTests {
             lines.append(Self.line(of: try room.run(seed: seed)))
         }
         let board = lines.joined(separator: "\n") + "\n"
-        let here = URL(filePath: #filePath).deletingLastPathComponent()
-        let kept = try? String(contentsOf: here.appending(path: "scoreboard.txt"), encoding: .utf8)
+        let kept = try? Checkout.text("Tests/RoomSimulationTests/scoreboard.txt")
         guard board != kept else { return }
-        let out = here.appending(path: "../../out").standardizedFileURL
+        let out = Checkout.folder.appending(path: "out")
         try FileManager.default.createDirectory(at: out, withIntermediateDirectories: true)
         try board.write(to: out.appending(path: "scoreboard.txt"), atomically: true, encoding: .utf8)
         Issue.record(

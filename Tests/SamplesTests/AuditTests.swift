@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import TestSupport
 
 /// `Tests/samples/audit.tsv` judges each item of the API of ConnectLiveSDK 2: its types and members, defaults, error codes and behaviour.
 ///
@@ -9,11 +10,8 @@ import Testing
         let number, section, name, state, reason: String
     }
 
-    private let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-
     private func items() throws -> [Item] {
-        let file = tests.appendingPathComponent("samples/audit.tsv")
-        return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").dropFirst().map { line in
+        try Checkout.text("Tests/samples/audit.tsv").split(separator: "\n").dropFirst().map { line in
             let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
             try #require(fields.count == 5, "a line has five fields: \(line)")
             return Item(number: fields[0], section: fields[1], name: fields[2], state: fields[3], reason: fields[4])
@@ -41,8 +39,7 @@ import Testing
 
     /// The rows of docs/differences.md.
     private func differences() throws -> [String] {
-        let page = tests.deletingLastPathComponent().appendingPathComponent("docs/differences.md")
-        let rows = try String(contentsOf: page, encoding: .utf8).split(separator: "\n").filter { $0.hasPrefix("| ") }
+        let rows = try Checkout.text("docs/differences.md").split(separator: "\n").filter { $0.hasPrefix("| ") }
         // Without the head of the table.
         return rows.dropFirst().map(String.init)
     }

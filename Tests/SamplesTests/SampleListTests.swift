@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import TestSupport
 
 /// `docs/samples.md` names the test of each sample of the original documentation.
 @Suite struct SampleListTests {
@@ -9,11 +10,8 @@ import Testing
         let test: String
     }
 
-    private let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
-
     private func rows() throws -> [Row] {
-        let page = try String(contentsOf: root.appendingPathComponent("docs/samples.md"), encoding: .utf8)
+        let page = try Checkout.text("docs/samples.md")
         return page.matches(of: #/(?m)^\| (guide|controls|README) (\d+) \|.*\| `?([^`|]+?)`? \|$/#).compactMap {
             match in
             Int(match.2).map { Row(document: "\(match.1)", number: $0, test: "\(match.3)") }
@@ -22,7 +20,7 @@ import Testing
 
     /// The Swift files of the samples, by their names.
     private func sources() throws -> [String: String] {
-        let folder = root.appendingPathComponent("Tests/samples/Shared")
+        let folder = Checkout.folder.appending(path: "Tests/samples/Shared")
         var sources: [String: String] = [:]
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) where name.hasSuffix(".swift") {
             sources[name] = try String(contentsOf: folder.appendingPathComponent(name), encoding: .utf8)

@@ -1,4 +1,3 @@
-import CongestionControl
 import PeerLoop
 import RTP
 import RoomProtocol
@@ -6,21 +5,10 @@ import Testing
 
 @testable import ServerCore
 
-private final class Source: StreamSource {
-    var isReady: Bool { true }
-    var isPublisher: Bool { true }
-    private(set) var limits: [[Int]?] = []
-
-    func requestKeyframe() {}
-    func limit(to part: Carried, watched: [Int]?) { limits.append(watched) }
-    func begin() {}
-    func pause() {}
-}
-
 /// A stream with simulcast, without sessions.
 @Suite struct LayeredStreamTests {
     private let loop = Loop(now: MonotonicTime(nanoseconds: 1_000_000_000))
-    private let sources = [Source(), Source(), Source()]
+    private let sources = [StubSource(), StubSource(), StubSource()]
     private let stream: PublishedStream
 
     init() {
@@ -30,14 +18,7 @@ private final class Source: StreamSource {
         stream.begin()
     }
 
-    private func advance(_ seconds: Double) {
-        let end = loop.now + .milliseconds(Int64(seconds * 1000))
-        while loop.nextTimer <= end {
-            loop.now = max(loop.now, loop.nextTimer)
-            while loop.fireNextTimer() {}
-        }
-        loop.now = end
-    }
+    private func advance(_ seconds: Double) { loop.advance(by: .milliseconds(Int64(seconds * 1000))) }
 
     /// Forwards a packet of VP8. A keyframe has a size.
     private func send(

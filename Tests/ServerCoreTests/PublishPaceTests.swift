@@ -9,7 +9,7 @@ import Testing
     private let start = MonotonicTime(nanoseconds: 1_000_000_000_000)
 
     @Test func `a participant publishes a burst, then two streams a second`() throws {
-        var pace = PublishPace()
+        var pace = RequestPace.publications
         for _ in 0..<4 { try pace.admit(16, now: start) }
         let refusal = #expect(throws: RoomError.self) { try pace.admit(1, now: start) }
         #expect(refusal?.code == .tooManyRequests)
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test func `a participant changes its streams twenty times at once, then twice a second`() throws {
-        var pace = ChangePace()
+        var pace = RequestPace.changes
         for _ in 0..<20 { try pace.admit(now: start) }
         let refusal = #expect(throws: RoomError.self) { try pace.admit(now: start + .milliseconds(499)) }
         #expect(refusal?.code == .tooManyRequests)
@@ -127,7 +127,7 @@ import Testing
     }
 
     @Test func `a burst is available again after half a minute`() throws {
-        var pace = PublishPace()
+        var pace = RequestPace.publications
         for second in [0, 32, 640] as [Int64] {
             for _ in 0..<4 { try pace.admit(16, now: start + .seconds(second)) }
             #expect(throws: RoomError.self) { try pace.admit(1, now: start + .seconds(second)) }

@@ -1,23 +1,9 @@
-import CongestionControl
 import PeerLoop
 import RTP
 import RoomProtocol
 import Testing
 
 @testable import ServerCore
-
-/// The publisher's session of a stream.
-final class RecordedSource: StreamSource {
-    var isReady: Bool { true }
-    var isPublisher: Bool { true }
-    private(set) var keyframeRequests = 0
-    private(set) var watched: [Int]?
-
-    func requestKeyframe() { keyframeRequests += 1 }
-    func limit(to part: Carried, watched: [Int]?) { self.watched = watched }
-    func begin() {}
-    func pause() {}
-}
 
 /// Keeps the packets of a recording.
 final class Tape: RecordingSink {
@@ -62,13 +48,13 @@ final class Tape: RecordingSink {
 /// A recorded stream without sessions, on virtual time.
 final class RecordedCall {
     let loop = Loop(now: MonotonicTime(nanoseconds: 1_000_000_000))
-    let sources: [RecordedSource]
+    let sources: [StubSource]
     let stream: PublishedStream
     let tape = Tape()
     let clock: CaptureClock
 
     init(_ codec: Codec = .vp8, layers: Int = 1, isScalable: Bool = false, clock: CaptureClock = CaptureClock()) {
-        sources = (0..<layers).map { _ in RecordedSource() }
+        sources = (0..<layers).map { _ in StubSource() }
         self.clock = clock
         var info = StreamInfo(id: 7, media: codec.media, codec: codec.rawValue, extraValue: "", layers: layers)
         info.isScalable = isScalable
@@ -77,14 +63,7 @@ final class RecordedCall {
         stream.record(to: tape, clock: clock)
     }
 
-    func advance(_ milliseconds: Int) {
-        let end = loop.now + .milliseconds(Int64(milliseconds))
-        while loop.nextTimer <= end {
-            loop.now = max(loop.now, loop.nextTimer)
-            while loop.fireNextTimer() {}
-        }
-        loop.now = end
-    }
+    func advance(_ milliseconds: Int) { loop.advance(by: .milliseconds(Int64(milliseconds))) }
 
     /// Forwards a packet, a whole frame, with a timestamp in milliseconds. `mark` is its last byte, and `unit` the type of its unit
     /// of H.264.

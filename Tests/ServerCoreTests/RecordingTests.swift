@@ -376,7 +376,7 @@ struct RecordedLayerTests {
         call.deliver([0, 1, 2], from: &next, milliseconds: 6000)
         #expect(call.tape.marks.first == 0)
         #expect(call.tape.marks.suffix(100).allSatisfy { $0 == 2 })
-        #expect(call.sources[0].watched == [0, 2])
+        #expect(call.sources[0].limits.last == [0, 2])
         #expect(call.tape.packets.map(\.time) == call.tape.packets.map(\.time).sorted())
     }
 
@@ -389,7 +389,7 @@ struct RecordedLayerTests {
         call.deliver([0], from: &next, milliseconds: 3000)
         #expect(marks(call, from: before + 20) == [0])
         // All are asked for again.
-        #expect(call.sources[0].watched == [0, 1, 2])
+        #expect(call.sources[0].limits.last == [0, 1, 2])
         before = call.tape.packets.count
         call.deliver([0, 1, 2], from: &next, milliseconds: 6000)
         #expect(call.tape.marks.suffix(50).allSatisfy { $0 == 2 })
@@ -439,7 +439,7 @@ struct RecordedLayerTests {
         let call = RecordedCall(layers: 2)
         var next = 0
         call.deliver([0, 1], from: &next, milliseconds: 20_000)
-        #expect(call.sources[0].watched?.contains(1) ?? true)
+        #expect(call.sources[0].limits.last??.contains(1) ?? true)
         #expect(call.tape.marks.suffix(400).allSatisfy { $0 == 1 })
     }
 }

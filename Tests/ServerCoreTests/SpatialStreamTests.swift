@@ -1,4 +1,3 @@
-import CongestionControl
 import PeerLoop
 import RTP
 import RoomProtocol
@@ -6,23 +5,13 @@ import Testing
 
 @testable import ServerCore
 
-private final class Source: StreamSource {
-    var isReady: Bool { true }
-    var isPublisher: Bool { true }
-
-    func requestKeyframe() {}
-    func limit(to part: Carried, watched: [Int]?) {}
-    func begin() {}
-    func pause() {}
-}
-
 /// A stream of VP9 with three spatial layers, without sessions.
 @Suite struct SpatialStreamTests {
     private let loop = Loop(now: MonotonicTime(nanoseconds: 1_000_000_000))
     private let stream: PublishedStream
 
     init() {
-        let source = Source()
+        let source = StubSource()
         var info = StreamInfo(id: 7, media: .video, codec: "VP9", extraValue: "", layers: 3)
         info.isScalable = true
         stream = PublishedStream(
@@ -30,14 +19,7 @@ private final class Source: StreamSource {
         stream.begin()
     }
 
-    private func advance(_ seconds: Double) {
-        let end = loop.now + .milliseconds(Int64(seconds * 1000))
-        while loop.nextTimer <= end {
-            loop.now = max(loop.now, loop.nextTimer)
-            while loop.fireNextTimer() {}
-        }
-        loop.now = end
-    }
+    private func advance(_ seconds: Double) { loop.advance(by: .milliseconds(Int64(seconds * 1000))) }
 
     /// Forwards a packet, which is a whole layer frame. `widths` are those of a scalability structure, of frames of 16:9.
     private func send(_ layer: Int, number: Int, timestamp: UInt32, bytes: Int = 500, widths: [Int] = []) {

@@ -48,7 +48,3 @@ final class TestServer {
     /// The web page's address, with a slash at its end.
     var page: String { "\(url.hasPrefix("https") ? "https" : "http")://127.0.0.1:\(port)/" }
 }
-
-/// The bundled clip.
-let clip = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent().appendingPathComponent("media/bigbuckbunny.mp4").path

@@ -56,21 +56,7 @@ struct CallCommand: AsyncParsableCommand {
 
     func run() async throws {
         endProcess(after: Int(seconds) + 60)
-        // The main thread waits for the end, so nothing runs the main queue.
-        ConnectLive.callbackQueue = DispatchQueue(label: "callbacks")
-        let server = try await startRoomServer()
-        let service = server.configuration.service
-        let (code, message) = await ConnectLive.signIn(
-            serviceId: service.id, serviceSecret: service.secret, endpoint: server.url)
-        guard code == 0 else { throw BenchmarkError(message) }
-        do {
-            let result = try await call()
-            await server.stop()
-            try printJSON(result)
-        } catch {
-            await server.stop()
-            throw error
-        }
+        try await measureOnServer(call)
     }
 
     private func call() async throws -> CallResult {

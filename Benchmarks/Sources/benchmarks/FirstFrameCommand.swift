@@ -40,20 +40,7 @@ struct FirstFrameCommand: AsyncParsableCommand {
 
     func run() async throws {
         endProcess(after: 60 + 4 * (2 * subscriptions + shares))
-        ConnectLive.callbackQueue = DispatchQueue(label: "callbacks")
-        let server = try await startRoomServer()
-        let service = server.configuration.service
-        let (code, message) = await ConnectLive.signIn(
-            serviceId: service.id, serviceSecret: service.secret, endpoint: server.url)
-        guard code == 0 else { throw BenchmarkError(message) }
-        do {
-            let result = try await measure()
-            await server.stop()
-            try printJSON(result)
-        } catch {
-            await server.stop()
-            throw error
-        }
+        try await measureOnServer(measure)
     }
 
     private func measure() async throws -> FirstFrameResult {

@@ -1,4 +1,6 @@
 internal import ArgumentParser
+internal import ConnectLiveSDK
+internal import Dispatch
 internal import Foundation
 internal import Logging
 internal import PeerIO
@@ -79,4 +81,23 @@ func startRoomServer(
     configuration.maximumParticipants = participants
     configuration.roomLoopSize = roomLoopSize
     return try await RoomServer.start(configuration)
+}
+
+/// Measures participants on the SDK, with a server of their own to which they have signed in, and prints the result.
+func measureOnServer(_ measure: () async throws -> some Encodable) async throws {
+    // The main thread waits for the end, so nothing runs the main queue.
+    ConnectLive.callbackQueue = DispatchQueue(label: "callbacks")
+    let server = try await startRoomServer()
+    let service = server.configuration.service
+    do {
+        let (code, message) = await ConnectLive.signIn(
+            serviceId: service.id, serviceSecret: service.secret, endpoint: server.url)
+        guard code == 0 else { throw BenchmarkError(message) }
+        let result = try await measure()
+        await server.stop()
+        try printJSON(result)
+    } catch {
+        await server.stop()
+        throw error
+    }
 }

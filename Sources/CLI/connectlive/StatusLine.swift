@@ -82,16 +82,9 @@ struct StatusLine {
         guard let video = statistics.published.first(where: \.isVideo) else { return nil }
         if let quality = video.layeredQuality { return quality }
         guard video.isEncoded, video.width > 0 else { return nil }
-        let limitation: QualityLimitation =
-            switch video.limitation {
-            case .none: .none
-            case .network: .network
-            case .subscribers: .subscribers
-            case .processor: .processor
-            }
         var quality = VideoQuality(
             width: video.width, height: video.height, framesPerSecond: video.framesPerSecond,
-            limitation: limitation, limitedBitsPerSecond: carried(of: video, statistics).map { Int($0) })
+            limitation: video.limitation, limitedBitsPerSecond: carried(of: video, statistics).map { Int($0) })
         quality.lostShare = video.recentLoss
         return quality
     }

@@ -3,6 +3,7 @@ internal import ConnectLiveSDK
 internal import Foundation
 internal import MediaNodes
 internal import RoomClient
+internal import RoomProtocol
 
 struct ViewCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

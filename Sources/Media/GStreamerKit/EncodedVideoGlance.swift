@@ -108,7 +108,7 @@ package final class EncodedVideoGlance: Sendable {
         for element in chain { pipeline.add(element) }
         for (one, next) in zip(chain, chain.dropFirst()) { _ = one.source.link(next.sink) }
         if isVideo {
-            sink.sink.takeBuffers { [weak self] buffer, time in self?.frame(buffer, at: time) }
+            sink.sink.takeBuffers { [weak self] buffer, _ in self?.add(buffer) }
             // The bus reports the end only when every stream has ended.
             sink.sink.onEndOfStream { [weak self] in self?.settle() }
             pad.onBuffer { [weak self] buffer in
@@ -121,7 +121,7 @@ package final class EncodedVideoGlance: Sendable {
         for element in chain.reversed() { element.followPipeline() }
     }
 
-    private func frame(_ buffer: MediaBuffer, at time: MediaTime) {
+    private func add(_ buffer: MediaBuffer) {
         let bytes = buffer.bytes
         // A keyframe of a container may be a point of recovery, with which decoding begins badly.
         let isKeyframe = H264Unit.isKeyframe(bytes)

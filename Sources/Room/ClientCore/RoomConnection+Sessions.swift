@@ -3,6 +3,20 @@ internal import PeerSession
 internal import RTP
 internal import RoomProtocol
 
+/// An event of the up or the down session.
+enum SessionEvent: Sendable {
+    case candidate(String)
+    case candidatesEnded
+    case secured
+    /// Nothing arrives: the way to the server may have changed.
+    case silent
+    /// The way to the server has ended.
+    case pathLost
+    /// An assigned stream of a down session stopped. The session continues.
+    case problem(RoomError)
+    case ended(TransportError?)
+}
+
 extension RoomConnection {
     /// Drops all media in both directions and removes configured losses. For tests of cut networks.
     package func cutMedia(_ isCut: Bool) {
@@ -69,7 +83,7 @@ extension RoomConnection {
         let session = try DownSession(
             server: address, peer: environment.makePeer(peerRequest(.down, role)), connectStarted: connectStarted,
             seed: random.next())
-        session.onEvent = { [weak self] event in self?.handle(event) }
+        session.onEvent = { [weak self] event in self?.handle(event, of: .down) }
         sessionsBegun.down += 1
         return session
     }
@@ -83,7 +97,7 @@ extension RoomConnection {
             let session = try UpSession(
                 loop: loop, server: address, peer: environment.makePeer(request), cname: request.cname,
                 environment: environment, seed: random.next())
-            session.onEvent = { [weak self] event in self?.handle(event) }
+            session.onEvent = { [weak self] event in self?.handle(event, of: .up) }
             up = session
             sessionsBegun.up += 1
             return session
@@ -107,24 +121,14 @@ extension RoomConnection {
         return request
     }
 
-    private func handle(_ event: DownSession.Event) {
+    private func handle(_ event: SessionEvent, of session: SessionDirection) {
         switch event {
-        case .candidate(let text): send(.candidate(Candidate(session: .down, candidate: text)))
-        case .candidatesEnded: send(.candidate(Candidate(session: .down, candidate: "")))
-        case .secured: secured()
+        case .candidate(let text): send(.candidate(Candidate(session: session, candidate: text)))
+        case .candidatesEnded: send(.candidate(Candidate(session: session, candidate: "")))
+        case .secured: if session == .down { secured() }
         case .silent, .pathLost: restartSilent()
         case .problem(let error): onEvent(.problem(error))
-        case .ended(let error): sessionEnded(.down, error)
-        }
-    }
-
-    private func handle(_ event: UpSession.Event) {
-        switch event {
-        case .candidate(let text): send(.candidate(Candidate(session: .up, candidate: text)))
-        case .candidatesEnded: send(.candidate(Candidate(session: .up, candidate: "")))
-        case .secured: break
-        case .silent, .pathLost: restartSilent()
-        case .ended(let error): sessionEnded(.up, error)
+        case .ended(let error): sessionEnded(session, error)
         }
     }
 

@@ -98,27 +98,53 @@ private func unknown(_ head: EnvelopeHead) -> MessageRefused {
     )
 }
 
+extension ClientMessage {
+    /// The message's name on the wire.
+    package var name: String {
+        switch self {
+        case .join: "join"
+        case .resume: "resume"
+        case .ack: "ack"
+        case .publish: "publish"
+        case .unpublish: "unpublish"
+        case .setStream: "setStream"
+        case .setStreamState: "setStreamState"
+        case .streamReduced: "streamReduced"
+        case .answer: "answer"
+        case .candidate: "candidate"
+        case .restartICE: "restartICE"
+        case .subscribe: "subscribe"
+        case .setView: "setView"
+        case .unsubscribe: "unsubscribe"
+        case .message: "message"
+        case .ping: "ping"
+        case .leave: "leave"
+        }
+    }
+}
+
 extension Envelope where Message == ClientMessage {
     package func json() -> String {
+        let name = message.name
         let value: any Encodable =
             switch message {
-            case .join(let body): flatten("join", id, body)
-            case .resume(let body): flatten("resume", id, body)
-            case .ack(let body): flatten("ack", id, body)
-            case .publish(let body): flatten("publish", id, body)
-            case .unpublish(let body): flatten("unpublish", id, body)
-            case .setStream(let body): flatten("setStream", id, body)
-            case .setStreamState(let body): flatten("setStreamState", id, body)
-            case .streamReduced(let body): flatten("streamReduced", id, body)
-            case .answer(let body): flatten("answer", id, body)
-            case .candidate(let body): flatten("candidate", id, body)
-            case .restartICE(let body): flatten("restartICE", id, body)
-            case .subscribe(let body): flatten("subscribe", id, body)
-            case .setView(let body): flatten("setView", id, body)
-            case .unsubscribe(let body): flatten("unsubscribe", id, body)
-            case .message(let body): flatten("message", id, body)
-            case .ping: flatten("ping", id, NoBody())
-            case .leave: flatten("leave", id, NoBody())
+            case .join(let body): flatten(name, id, body)
+            case .resume(let body): flatten(name, id, body)
+            case .ack(let body): flatten(name, id, body)
+            case .publish(let body): flatten(name, id, body)
+            case .unpublish(let body): flatten(name, id, body)
+            case .setStream(let body): flatten(name, id, body)
+            case .setStreamState(let body): flatten(name, id, body)
+            case .streamReduced(let body): flatten(name, id, body)
+            case .answer(let body): flatten(name, id, body)
+            case .candidate(let body): flatten(name, id, body)
+            case .restartICE(let body): flatten(name, id, body)
+            case .subscribe(let body): flatten(name, id, body)
+            case .setView(let body): flatten(name, id, body)
+            case .unsubscribe(let body): flatten(name, id, body)
+            case .message(let body): flatten(name, id, body)
+            case .ping: flatten(name, id, NoBody())
+            case .leave: flatten(name, id, NoBody())
             }
         return encodeJSON(value)
     }

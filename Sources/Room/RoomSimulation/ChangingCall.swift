@@ -206,8 +206,8 @@ private final class CallScript: @unchecked Sendable {
 
     // MARK: - Judgement
 
-    /// The viewers and listeners that get media from this client, and its own.
-    private func stale(_ client: SimulatedClient, since: MonotonicTime) -> String? {
+    /// One sentence about a viewer or a listener that has got nothing since a time, or is missing.
+    private func stale(since: MonotonicTime) -> String? {
         for other in clients {
             let viewers = other.viewers.filter { !$0.isEnded }
             let listeners = other.listeners.filter { !$0.isEnded }
@@ -226,7 +226,7 @@ private final class CallScript: @unchecked Sendable {
         let began = simulation.loop.now
         let isLong = length > ChangingCall.longCut
         let bound = isLong ? call.bounds.longResumption : call.bounds.resumption
-        while let stale = stale(client, since: began) {
+        while let stale = stale(since: began) {
             try await simulation.sleep(for: .milliseconds(20))
             guard simulation.loop.now - began <= bound else {
                 return simulation.fail(
@@ -244,7 +244,7 @@ private final class CallScript: @unchecked Sendable {
 
     /// All links have been good for a while.
     private func judge() async throws {
-        if let stale = stale(clients[0], since: simulation.loop.now + (.zero - .seconds(1))) {
+        if let stale = stale(since: simulation.loop.now + (.zero - .seconds(1))) {
             return simulation.fail("Media does not flow on good links: \(stale)")
         }
         if let leak = simulation.leak { return simulation.fail(leak) }

@@ -25,7 +25,7 @@ final class ServerConnection: ClientConnection {
         self.simulation = simulation
         number = client.nextConnection()
         liveness = ClientLiveness(now: simulation.loop.now)
-        watch.arm(at: simulation.loop.now + ClientLiveness.pingInterval)
+        watch.arm(at: simulation.loop.now + SignsOfLife.pingInterval)
     }
 
     // MARK: - Towards the client
@@ -74,7 +74,7 @@ final class ServerConnection: ClientConnection {
         let now = simulation.loop.now
         // The end of the silence comes first if it is before the next ping.
         let end = liveness.silenceEnds > now ? liveness.silenceEnds : .never
-        watch.arm(at: min(now + ClientLiveness.pingInterval, end))
+        watch.arm(at: min(now + SignsOfLife.pingInterval, end))
     }
 
     /// The client is silent.

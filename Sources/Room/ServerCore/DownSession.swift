@@ -24,7 +24,7 @@ final class DownSession {
     private var remote: TransportDescription?
     /// Whether the last offer has credentials that no answer has used.
     private var isRestarting = false
-    private var restartPace = RestartPace()
+    private var restartPace = RequestPace.restarts
     private lazy var repeatedRequest = settings.loop.makeTimer { [unowned self] in
         for consumer in consumers where !consumer.isKnownToClient { consumer.layer?.requestKeyframe() }
     }

@@ -26,8 +26,8 @@ final class Participant: AudioListener {
     /// Whether the server records for it.
     let mayRecord: Bool
     let captureClock = CaptureClock()
-    private var pace = PublishPace()
-    var changePace = ChangePace()
+    private var pace = RequestPace.publications
+    var changePace = RequestPace.changes
     var messagePace = MessagePace()
 
     init(

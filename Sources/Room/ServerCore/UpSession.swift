@@ -36,7 +36,7 @@ final class UpSession {
     private var streams: [Incoming] = []
     /// Those of all streams.
     private var layers: [IncomingLayer] = []
-    private var restartPace = RestartPace()
+    private var restartPace = RequestPace.restarts
     /// The SSRCs of layers whose streams have ended, newest last. A sender that published on the same m-line before knows that
     /// they were learned, and names the layer in none of its packets any longer.
     private var learned: [(mid: String, rid: String, ssrc: SSRC, retransmissionSSRC: SSRC?)] = []

@@ -21,22 +21,16 @@ public struct RepairTiming: Sendable, Equatable {
 /// too late. If a request at its usual time had no response in time for the playout, it leaves earlier, even if the
 /// response to the one before may still come. When `playoutDelay` has passed, the packet is given up.
 public struct NackGenerator: Sendable {
-    public struct Limits: Sendable {
-        public var reorderPackets = 3
-        public var reorderTime = TimeInterval.milliseconds(10)
-        public var minimumInterval = TimeInterval.milliseconds(20)
-        /// From the time at which a packet should have arrived until it is due for playout, at the latest.
-        public var playoutDelay = RepairBounds.playoutDelay
-        /// The gap between two packets that may be due to the path. The rest is a pause of the stream.
-        public var longestGap = TimeInterval.milliseconds(100)
-        public var maximumTries = 16
-        /// Before the round trip is measured.
-        public var maximumBlindTries = 4
-        /// If more packets are missing, all are given up.
-        public var maximumMissing = 500
-
-        public init() {}
-    }
+    private static let reorderPackets = 3
+    private static let reorderTime = TimeInterval.milliseconds(10)
+    private static let minimumInterval = TimeInterval.milliseconds(20)
+    /// The gap between two packets that may be due to the path. The rest is a pause of the stream.
+    private static let longestGap = TimeInterval.milliseconds(100)
+    private static let maximumTries = 16
+    /// Before the round trip is measured.
+    private static let maximumBlindTries = 4
+    /// If more packets are missing, all are given up.
+    static let maximumMissing = 500
 
     /// The meaning of an arrived packet.
     public enum Arrival: Sendable, Equatable {
@@ -61,7 +55,6 @@ public struct NackGenerator: Sendable {
         var askedAt = MonotonicTime.zero
     }
 
-    public var limits: Limits
     /// Ascending.
     @usableFromInline var missing: [Missing] = []
     /// The latest packets that were requested and given up, oldest first.
@@ -76,9 +69,8 @@ public struct NackGenerator: Sendable {
     public private(set) var abandoned = 0
     @usableFromInline var abandonedBefore = 0
 
-    public init(limits: Limits = Limits()) {
-        self.limits = limits
-        missing.reserveCapacity(limits.maximumMissing)
+    public init() {
+        missing.reserveCapacity(Self.maximumMissing)
     }
 
     public var missingCount: Int { missing.count }
@@ -106,9 +98,9 @@ public struct NackGenerator: Sendable {
             lowest = number
             return
         }
-        guard number < lowest, missing.count + lowest - number <= limits.maximumMissing else { return }
+        guard number < lowest, missing.count + lowest - number <= Self.maximumMissing else { return }
         self.lowest = number
-        let deadline = now + limits.playoutDelay
+        let deadline = now + RepairBounds.playoutDelay
         missing.insert(
             contentsOf: (number..<lowest).map { Missing(number: $0, since: now, deadline: deadline) }, at: 0)
     }
@@ -141,13 +133,13 @@ public struct NackGenerator: Sendable {
     }
 
     private mutating func open(gap: Range<Int>, after last: MonotonicTime, now: MonotonicTime) {
-        if missing.count + gap.count > limits.maximumMissing {
+        if missing.count + gap.count > Self.maximumMissing {
             abandoned += missing.count + gap.count
             missing.removeAll(keepingCapacity: true)
             return
         }
         // The packets may have been due right after the last one.
-        let deadline = max(last, now + (.zero - limits.longestGap)) + limits.playoutDelay
+        let deadline = max(last, now + (.zero - Self.longestGap)) + RepairBounds.playoutDelay
         for number in gap { missing.append(Missing(number: number, since: now, deadline: deadline)) }
     }
 
@@ -178,19 +170,19 @@ public struct NackGenerator: Sendable {
     private func due(_ entry: Missing, _ timing: RepairTiming) -> MonotonicTime {
         guard entry.tries > 0 else {
             // One request costs little, even if the measured round trip leaves no time for it.
-            let isPassed = (highest ?? 0) >= entry.number + limits.reorderPackets
-            return isPassed ? entry.since : entry.since + limits.reorderTime
+            let isPassed = (highest ?? 0) >= entry.number + Self.reorderPackets
+            return isPassed ? entry.since : entry.since + Self.reorderTime
         }
         // Without a measured round trip, many requests may be on their way to a distant peer.
-        let most = timing == .unknown ? limits.maximumBlindTries : limits.maximumTries
+        let most = timing == .unknown ? Self.maximumBlindTries : Self.maximumTries
         guard entry.tries < most else { return .never }
         let isFirst = entry.tries == 1
         let usual = isFirst ? timing.response : timing.roundTrip / 3
         let shortest = isFirst ? timing.roundTrip / 2 : timing.roundTrip / 8
         let last = entry.deadline + (.zero - timing.response)
-        let next = entry.askedAt + max(usual, limits.minimumInterval)
+        let next = entry.askedAt + max(usual, Self.minimumInterval)
         if next <= last { return next }
-        let early = entry.askedAt + max(shortest, limits.minimumInterval)
+        let early = entry.askedAt + max(shortest, Self.minimumInterval)
         return early <= last ? early : .never
     }
 
@@ -205,7 +197,7 @@ public struct NackGenerator: Sendable {
     @usableFromInline
     func firstDue(_ timing: RepairTiming) -> MonotonicTime {
         var next = MonotonicTime.never
-        let response = min(timing.response + limits.longestGap, RepairBounds.longestAge)
+        let response = min(timing.response + Self.longestGap, RepairBounds.longestAge)
         for entry in missing { next = min(next, min(due(entry, timing), Self.end(of: entry, response))) }
         return next
     }
@@ -216,7 +208,7 @@ public struct NackGenerator: Sendable {
         into lost: inout [SequenceNumber], now: MonotonicTime, _ timing: RepairTiming
     ) -> Bool {
         let before = missing.count
-        let response = min(timing.response + limits.longestGap, RepairBounds.longestAge)
+        let response = min(timing.response + Self.longestGap, RepairBounds.longestAge)
         for entry in missing where entry.tries > 0 && now >= Self.end(of: entry, response) { remember(entry) }
         missing.removeAll { now >= Self.end(of: $0, response) }
         abandoned += before - missing.count

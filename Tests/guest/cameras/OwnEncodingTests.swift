@@ -14,9 +14,7 @@ final class FedCamera {
     /// `encoding` is an argument of `feed`: MJPG or H264.
     init(_ encoding: String) async throws {
         driver = try Driver("v4l2loopback", "video_nr=9", "card_label=Fed", "exclusive_caps=1")
-        let program = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent("feed").path
-        feeder = try Program.start(program, [Self.path, encoding])
+        feeder = try Program.start(Checkout.path("Tests/guest/feed"), [Self.path, encoding])
         await eventually(within: 120, "the camera is fed") {
             (try? Program.outcome("v4l2-ctl", ["-d", Self.path, "--list-formats"]).1.contains(encoding)) == true
         }

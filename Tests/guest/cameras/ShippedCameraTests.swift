@@ -5,9 +5,6 @@ import TestSupport
 extension GuestTests {
     /// The shipped pipelines for webcams, run by the program with cameras.
     @Suite struct ShippedCameraTests {
-        private static let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
-            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().path
         private static var tool: String {
             URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
                 .appendingPathComponent("connectlive").path
@@ -39,7 +36,7 @@ extension GuestTests {
 
         /// A shipped pipeline with smaller frames, because an emulated processor is slow.
         private func small(_ file: String) throws -> String {
-            var text = try String(contentsOfFile: "\(Self.root)/pipelines/\(file)", encoding: .utf8)
+            var text = try Checkout.text("pipelines/\(file)")
             for (large, small) in [
                 ("width: 1280, height: 720, fps: 30", "width: 320, height: 180, fps: 15"),
                 ("width: 640\n", "width: 320\n"), ("height: 480\n", "height: 180\n"), ("fps: 30\n", "fps: 15\n"),

@@ -9,11 +9,7 @@ extension SampleTests {
         init() { CameraNames.isolate() }
 
         /// The clip of the demo.
-        private var clip: URL {
-            URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
-                .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-                .appendingPathComponent("media/bigbuckbunny.mp4")
-        }
+        private var clip: URL { URL(fileURLWithPath: Checkout.clip) }
 
         @Test func `guide 6, 7, 9, 12 to 15: media that starts shows its frames in the view, until it is detached`()
             async throws

@@ -19,15 +19,10 @@ struct LayerShares {
         var load = 0.0
     }
 
-    /// Why a layer is off.
-    enum Cause: Equatable {
-        case network, processor, subscribers
-    }
-
     enum Verdict: Equatable {
         /// With this rate at most; nil without a limit.
         case on(Int?)
-        case off(Cause)
+        case off(QualityLimitation)
     }
 
     /// A further layer needs this share of its wish.

@@ -157,7 +157,7 @@ extension UpSession {
         tellLayers(of: track)
     }
 
-    private func turn(_ encoding: Encoding, of track: Track, on isOn: Bool, _ cause: LayerShares.Cause? = nil) {
+    private func turn(_ encoding: Encoding, of track: Track, on isOn: Bool, _ cause: QualityLimitation = .none) {
         encoding.cause = cause
         guard isOn != encoding.isOn else { return }
         encoding.isOn = isOn

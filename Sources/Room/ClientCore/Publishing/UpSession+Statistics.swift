@@ -92,10 +92,8 @@ extension UpSession {
         entry.framesEncoded = encoder.encoded
     }
 
-    static func limitation(
-        of encoder: MediaStatistics.VideoEncoder, _ track: Track
-    ) -> RoomStatistics.Limitation {
-        let network = track.isLimitedByRoom ? RoomStatistics.Limitation.subscribers : .network
+    static func limitation(of encoder: MediaStatistics.VideoEncoder, _ track: Track) -> QualityLimitation {
+        let network = track.isLimitedByRoom ? QualityLimitation.subscribers : .network
         switch encoder.limitation {
         case .network, .subscribers: return network
         case .processor: return .processor
@@ -128,10 +126,9 @@ extension UpSession {
             }
             layer.limitation =
                 switch encoding.cause {
-                case .network?: track.isLimitedByRoom ? .subscribers : .network
-                case .processor?: .processor
-                case .subscribers?: .subscribers
-                case nil: encoding.isOn ? encoder.map { Self.limitation(of: $0, track) } ?? .none : .none
+                case .network: track.isLimitedByRoom ? .subscribers : .network
+                case .processor, .subscribers: encoding.cause
+                case .none: encoding.isOn ? encoder.map { Self.limitation(of: $0, track) } ?? .none : .none
                 }
             return layer
         }
@@ -146,7 +143,7 @@ extension UpSession {
         let isUnwatched = track.encodings.contains { $0.layer.rid == off?.rid && $0.cause == .subscribers }
         var quality = VideoQuality(
             width: best?.width ?? 0, height: best?.height ?? 0, framesPerSecond: best?.framesPerSecond,
-            limitation: QualityLimitation(rawValue: limitation.rawValue) ?? .none,
+            limitation: limitation,
             limitedBitsPerSecond: isUnwatched ? nil : limitation == .subscribers ? track.roomLimit : target)
         if limitation == .network { quality.lostShare = track.encodings.map(\.recentLoss).max() }
         quality.layers = layers.map { VideoQuality.Layer(width: $0.width, height: $0.height, isActive: $0.isActive) }

@@ -7,17 +7,6 @@ internal import RoomProtocol
 
 /// The publishing session: the client offers one m-line for each stream. On the loop only.
 final class UpSession {
-    enum Event: Sendable {
-        case candidate(String)
-        case candidatesEnded
-        case secured(SRTPProfile)
-        /// Nothing arrives: the way to the server may have changed.
-        case silent
-        /// The way to the server has ended.
-        case pathLost
-        case ended(TransportError?)
-    }
-
     let loop: Loop
     private let server: ServerAddress
     private let cname: String
@@ -48,7 +37,7 @@ final class UpSession {
     private var told: Int?
     private(set) var securedAt: MonotonicTime?
     /// Called on the loop.
-    var onEvent: ((Event) -> Void)?
+    var onEvent: ((SessionEvent) -> Void)?
     private var packet = PacketBuffer()
 
     /// Starts the peer. Closes it if that fails.
@@ -335,7 +324,7 @@ final class UpSession {
             self.profile = profile
             securedAt = loop.now
             shareRate()
-            onEvent?(.secured(profile))
+            onEvent?(.secured)
         case .keyframeRequested(let id):
             for track in tracks {
                 guard let encoding = track.encodings.first(where: { $0.sender == id }), encoding.isOn else { continue }

@@ -98,8 +98,8 @@ extension UpSession {
         var pictures = PictureNumbers()
         /// Whether its frames are sent.
         var isOn: Bool
-        /// Why it is off.
-        var cause: LayerShares.Cause?
+        /// Why it is off. `none` while it is on, and if the graph has this layer no longer.
+        var cause = QualityLimitation.none
         /// Whether the frames up to the next keyframe depend on some that were not sent, and when that was requested.
         var (needsKeyframe, asked) = (false, MonotonicTime.zero)
 

@@ -5,19 +5,6 @@ internal import RoomProtocol
 
 /// The receiving session: the server offers a pool of receivers and assigns streams to them. On the loop only.
 final class DownSession {
-    enum Event: Sendable {
-        case candidate(String)
-        case candidatesEnded
-        case secured(SRTPProfile)
-        /// Nothing arrives: the way to the server may have changed.
-        case silent
-        /// The way to the server has ended.
-        case pathLost
-        /// An assigned stream stopped. The session continues.
-        case problem(RoomError)
-        case ended(TransportError?)
-    }
-
     private let server: ServerAddress
     private let sessionID: UInt64
     var id: UInt64 { sessionID }
@@ -26,7 +13,7 @@ final class DownSession {
     private(set) var slots: [ReceiverSlot] = []
     private var slotOfReceiver: [ReceiverID: ReceiverSlot] = [:]
     private var remote: TransportDescription?
-    private var restartPace = RestartPace()
+    private var restartPace = RequestPace.restarts
     /// Whether nothing authentic has arrived for some time.
     private(set) var isSilent = false
     /// Whether there is no path, until an ICE restart finds another one.
@@ -41,7 +28,7 @@ final class DownSession {
     private(set) var profile: SRTPProfile?
     private(set) var roundTrip: TimeInterval?
     /// Called on the loop.
-    var onEvent: ((Event) -> Void)?
+    var onEvent: ((SessionEvent) -> Void)?
     private let connectStarted: MonotonicTime
     /// The last statistics of ended streams, for a report of the whole call. The oldest are removed first.
     private var ended: [RoomStatistics.Received] = []
@@ -287,7 +274,7 @@ final class DownSession {
         case .gatheringDone: onEvent?(.candidatesEnded)
         case .secured(let profile):
             self.profile = profile
-            onEvent?(.secured(profile))
+            onEvent?(.secured)
         case .lossBeyondRepair(let id): peer.requestKeyframe(id)
         case .senderReport(let id, let report): slotOfReceiver[id]?.receive(report)
         case .mediaRefused(let id, let packets):

@@ -57,7 +57,7 @@ struct SignallingSession {
     init(server: String, now: MonotonicTime) {
         self.server = server
         lastHeard = now
-        nextPing = now + SignallingDeadlines.ping
+        nextPing = now + SignsOfLife.pingInterval
     }
 
     /// When to call `handleTimeout`.
@@ -70,7 +70,7 @@ struct SignallingSession {
 
     /// When the server counts as lost.
     private var silenceEnds: MonotonicTime {
-        min(max(lastHeard, lastMedia) + SignallingDeadlines.silence, lastHeard + SignallingDeadlines.signallingSilence)
+        min(max(lastHeard, lastMedia) + SignsOfLife.silence, lastHeard + SignsOfLife.signallingSilence)
     }
 
     /// Numbers a request. The reply is an `.answer` with the same number.
@@ -86,7 +86,7 @@ struct SignallingSession {
         let id = lastRequest + 1
         let text = try post(Envelope(id: id, message))
         lastRequest = id
-        deadlines[id] = Deadline(kind: message.kind, time: now + SignallingDeadlines.signallingSilence)
+        deadlines[id] = Deadline(kind: message.name, time: now + SignsOfLife.signallingSilence)
         return (id, text)
     }
 
@@ -138,8 +138,8 @@ struct SignallingSession {
         let acknowledgement = Envelope(ClientMessage.ack(ledger.acknowledge())).json()
         heard(now: now)
         pings = [:]
-        nextPing = now + SignallingDeadlines.ping
-        for id in deadlines.keys { deadlines[id]?.time = now + SignallingDeadlines.signallingSilence }
+        nextPing = now + SignsOfLife.pingInterval
+        for id in deadlines.keys { deadlines[id]?.time = now + SignsOfLife.signallingSilence }
         return [acknowledgement] + ledger.unacknowledged
     }
 
@@ -156,7 +156,7 @@ struct SignallingSession {
         (isResumable, isSuspended, resumption) = (false, false, nil)
         heard(now: now)
         lastMedia = .zero
-        nextPing = now + SignallingDeadlines.ping
+        nextPing = now + SignsOfLife.pingInterval
         return waiting.map { .answer(id: $0, .failure(lost)) }
     }
 
@@ -260,7 +260,7 @@ struct SignallingSession {
         }
         if let late = deadlines.min(by: { $0.key < $1.key }), now >= late.value.time {
             // The server may or may not have executed the request. Only a new connection makes both sides agree.
-            let seconds = SignallingDeadlines.signallingSilence.nanoseconds / 1_000_000_000
+            let seconds = SignsOfLife.signallingSilence.nanoseconds / 1_000_000_000
             let error = RoomError(
                 .connectionLost,
                 "The server \(server) has not replied to '\(late.value.kind)' within \(seconds) s. Connect again, or check "
@@ -278,7 +278,7 @@ struct SignallingSession {
             lastRequest += 1
             pings[lastRequest] = now
             outputs.append(.send(Envelope<ClientMessage>(id: lastRequest, .ping).json()))
-            nextPing = now + SignallingDeadlines.ping
+            nextPing = now + SignsOfLife.pingInterval
             if isResumable, ledger.owesAcknowledgement || !ledger.isSettled {
                 outputs.append(.send(Envelope(ClientMessage.ack(ledger.acknowledge())).json()))
             }
@@ -301,30 +301,5 @@ struct SignallingSession {
     mutating func end() {
         hasEnded = true
         deadlines = [:]
-    }
-}
-
-extension ClientMessage {
-    /// The message's name on the wire.
-    var kind: String {
-        switch self {
-        case .join: "join"
-        case .resume: "resume"
-        case .ack: "ack"
-        case .publish: "publish"
-        case .unpublish: "unpublish"
-        case .setStream: "setStream"
-        case .setStreamState: "setStreamState"
-        case .streamReduced: "streamReduced"
-        case .answer: "answer"
-        case .candidate: "candidate"
-        case .restartICE: "restartICE"
-        case .subscribe: "subscribe"
-        case .setView: "setView"
-        case .unsubscribe: "unsubscribe"
-        case .message: "message"
-        case .ping: "ping"
-        case .leave: "leave"
-        }
     }
 }

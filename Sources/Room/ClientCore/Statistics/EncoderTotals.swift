@@ -51,7 +51,7 @@ struct EncoderTotals {
 
     /// With a limitation of the RTP stream.
     func statistics(
-        _ counters: MediaStatistics.VideoEncoder, _ limitation: RoomStatistics.Limitation
+        _ counters: MediaStatistics.VideoEncoder, _ limitation: QualityLimitation
     ) -> SessionStatistics.Encoder {
         SessionStatistics.Encoder(
             framesCaptured: captured.total, framesEncoded: encoded.total, keyframesEncoded: keyframes.total,

@@ -1,31 +1,19 @@
-internal import RoomProtocol
+package import RoomProtocol
 
 extension RoomStatistics.Received {
     /// Why a subscribed video arrives worse than its publisher could send it.
     public struct Limitation: Sendable, Hashable {
-        public enum Cause: Sendable, Hashable {
+        package enum Cause: Sendable, Hashable {
             /// The link from the server to this client carries so many bits per second of all streams. Nil if the server did not
             /// say how many.
             case link(bitsPerSecond: Int?)
             /// The size or the profile of the view asks for no more.
             case view
             /// The publisher sends less.
-            case publisher(Reason?)
+            case publisher(StreamQuality.Reason?)
         }
 
-        /// Why a publisher sends less.
-        public enum Reason: Sendable, Hashable {
-            /// Its own link carries less.
-            case network
-            /// Its own link loses packets.
-            case loss
-            /// Its machine encodes too slowly.
-            case processor
-            /// Its connection to the server is lost.
-            case connection
-        }
-
-        public var cause: Cause
+        package var cause: Cause
         /// Whether frames are missing: the link has no room for them, or the publisher sends none.
         public var lacksFrames: Bool
         /// Of the publisher's largest layer, in pixels. Nil for a video in one size, and if it is unknown.
@@ -37,18 +25,10 @@ extension RoomStatistics.Received {
 
         /// Nil without a cause.
         init?(_ quality: StreamQuality) {
-            let reason: Reason? =
-                switch quality.reason {
-                case .network?: .network
-                case .loss?: .loss
-                case .processor?: .processor
-                case .connection?: .connection
-                case nil: nil
-                }
             switch quality.cause {
             case .link?: cause = .link(bitsPerSecond: quality.bitsPerSecond)
             case .view?: cause = .view
-            case .publisher?: cause = .publisher(reason)
+            case .publisher?: cause = .publisher(quality.reason)
             case nil: return nil
             }
             lacksFrames = quality.lacksFrames

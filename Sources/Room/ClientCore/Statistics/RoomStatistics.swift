@@ -1,4 +1,4 @@
-package import MediaGraph
+public import MediaGraph
 internal import RTP
 
 /// Statistics of a room connection, for a status line or a report. Counters only grow; rates are means over about the
@@ -107,17 +107,6 @@ public struct RoomStatistics: Sendable {
         }
     }
 
-    /// Why a published video is worse than its source and its encoder could make it.
-    public enum Limitation: String, Sendable {
-        case none
-        /// The network carries less.
-        case network
-        /// The networks of all subscribers carry less than the own one.
-        case subscribers
-        /// This machine encodes too slowly.
-        case processor
-    }
-
     /// One published stream.
     public struct Published: Sendable {
         public var streamId: Int
@@ -158,7 +147,7 @@ public struct RoomStatistics: Sendable {
         /// if they are unknown, as for media that passes through.
         public var wishedBitsPerSecond: Double?
         public var limitedBitsPerSecond: Double?
-        public var limitation = Limitation.none
+        public var limitation = QualityLimitation.none
         /// Whether no frame was dropped upstream of the encoder in the last seconds.
         public var encoderKeepsUp = true
         /// The layers of a video that is sent in several, the lowest first. Empty for one encoding. Above, size and rates of
@@ -181,7 +170,7 @@ public struct RoomStatistics: Sendable {
             /// Whether it is encoded and sent.
             public var isActive = false
             /// Why it is off, or worse than it could be. `subscribers`: nobody watches it, or their networks carry less.
-            public var limitation = Limitation.none
+            public var limitation = QualityLimitation.none
             public var bitsPerSecond = 0.0
             /// Bits of encoded video per second that the encoder would send without a limit. Nil if that is unknown.
             public var wishedBitsPerSecond: Double?

@@ -1,3 +1,4 @@
+internal import MediaGraph
 internal import PeerSession
 internal import RTP
 internal import RoomProtocol
@@ -73,7 +74,7 @@ extension SessionStatistics {
 
     private func candidateID(_ side: String, _ address: String, _ pair: Pair) -> String {
         "\(prefix)-\(side)-\(side == "local" ? pair.path.local.rawValue : pair.path.remote.rawValue)-"
-            + "\(pair.networkProtocol(of: side))-\(address)"
+            + "\(pair.networkProtocol)-\(address)"
     }
 
     private func pairID(_ pair: Pair) -> String {
@@ -98,7 +99,7 @@ extension SessionStatistics {
                     "availableOutgoingBitrate": number(transport.outgoingBitsPerSecond),
                     "availableIncomingBitrate": number(transport.incomingBitsPerSecond),
                 ]),
-            candidate(local, "local-candidate", pair.localAddress, pair.path.local, pair.networkProtocol(of: "local"))
+            candidate(local, "local-candidate", pair.localAddress, pair.path.local, pair.networkProtocol)
                 .adding(
                     pair.path.relay.map { relay in
                         [
@@ -107,7 +108,7 @@ extension SessionStatistics {
                         ]
                     }),
             candidate(
-                remote, "remote-candidate", pair.remoteAddress, pair.path.remote, pair.networkProtocol(of: "remote")),
+                remote, "remote-candidate", pair.remoteAddress, pair.path.remote, pair.networkProtocol),
         ]
     }
 
@@ -302,8 +303,8 @@ extension SessionStatistics.Received {
 }
 
 extension SessionStatistics.Pair {
-    /// Between the server and the candidate of a side.
-    fileprivate func networkProtocol(of side: String) -> String {
+    /// Between the candidates of both sides.
+    fileprivate var networkProtocol: String {
         // A relay sends over UDP, however it is reached.
         path.relay != nil || path.transport == "UDP" ? "udp" : "tcp"
     }
@@ -316,7 +317,7 @@ extension RoomStatistics.Path {
     }
 }
 
-extension RoomStatistics.Limitation {
+extension QualityLimitation {
     /// RTCQualityLimitationReason.
     fileprivate var reason: String {
         switch self {

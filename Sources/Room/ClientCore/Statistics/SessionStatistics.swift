@@ -1,3 +1,4 @@
+package import MediaGraph
 internal import PeerLoop
 package import PeerSession
 package import RTP
@@ -96,7 +97,7 @@ package struct SessionStatistics: Sendable {
         package var capturedPerSecond: Double?
         package var encodedPerSecond: Double?
         package var targetBitsPerSecond: Int?
-        package var limitation = RoomStatistics.Limitation.none
+        package var limitation = QualityLimitation.none
     }
 
     /// Raw audio.

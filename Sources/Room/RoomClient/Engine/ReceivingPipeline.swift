@@ -67,7 +67,7 @@ final class ReceivingPipeline {
     private var task: (any DecodingTask)?
     private var attempt = 0
     private var early: [[UInt8]] = []
-    private var backOff = BackOff()
+    private var retries = Retries()
     /// The counters of the stream's earlier pipelines.
     private var past = RoomStatistics.Received(streamId: 0, participantId: "", isVideo: false)
 
@@ -103,13 +103,13 @@ final class ReceivingPipeline {
             for packet in early { decoding.push(packet.span.bytes) }
             early = []
             phase = .running(decoding)
-            defer { backOff.succeeded(at: now) }
-            return backOff.failures > 0 ? .requestKeyframe : .nothing
+            defer { retries.succeeded(at: now) }
+            return retries.failures > 0 ? .requestKeyframe : .nothing
         case (.failed, .starting), (.failed, .running):
-            let delay = backOff.failed(at: now)
+            let delay = retries.failed(at: now)
             release()
             phase = .waitingToRetry
-            return .retry(after: delay, isNews: backOff.failures == 1)
+            return .retry(after: delay, isNews: retries.failures == 1)
         case (_, .waitingToRetry), (_, .ended), (.running, .running): return .nothing
         }
     }

@@ -56,7 +56,7 @@ final class SoundOutput {
     private var task: (any DecodingTask)?
     /// Of the graphs so far.
     private var attempt = 0
-    private var backOff = BackOff()
+    private var retries = Retries()
     /// The event by which the loudspeaker went away. Nil while it plays.
     private var absence: MediaEvent?
     /// Whether the sound server has silenced the loudspeaker.
@@ -100,7 +100,7 @@ final class SoundOutput {
         release()
         tellActivity(false)
         attempt += 1
-        (phase, absence, backOff) = (.idle, nil, BackOff())
+        (phase, absence, retries) = (.idle, nil, Retries())
         if slots.allSatisfy({ $0.sink == nil }) { slots.removeLast(slots.count - Self.slotsAtATime) }
     }
 
@@ -210,7 +210,7 @@ final class SoundOutput {
         switch (notice, phase) {
         case (.running(let playing), .starting):
             phase = .running(playing)
-            backOff.succeeded(at: now())
+            retries.succeeded(at: now())
             tellActivity(use.isAllowed)
             endOldInterruption()
             for slot in slots.indices {
@@ -235,10 +235,10 @@ final class SoundOutput {
     }
 
     private func failed(_ error: MediaError) {
-        let delay = backOff.failed(at: now())
+        let delay = retries.failed(at: now())
         release()
         tellActivity(false)
-        if backOff.failures == 1 { for room in rooms { room.report(RoomError(error)) } }
+        if retries.failures == 1 { for room in rooms { room.report(RoomError(error)) } }
         schedule(delay) { [weak self, attempt] in
             guard let self, attempt == self.attempt, case .waitingToRetry = phase else { return }
             start()

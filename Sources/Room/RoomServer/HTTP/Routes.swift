@@ -87,9 +87,9 @@ struct Routes: Sendable {
                 try check(head, peer)
                 throw RoomError(.messageMalformed, "This path is a WebSocket. Connect with ws:// or wss://.")
             case (.GET, _):
-                guard let file = WebPage.file(at: path) else { return notFound(path) }
+                guard let file = WebPage.file(at: path) else { return Self.notFound }
                 return Response(status: .ok, contentType: file.contentType, body: file.bytes)
-            default: return notFound(path)
+            default: return Self.notFound
             }
         } catch {
             // Only known routes are refused. The rest of a room's path is the client's own.
@@ -169,7 +169,7 @@ struct Routes: Sendable {
         let parts = path.split(separator: "/", omittingEmptySubsequences: false).map {
             String($0).removingPercentEncoding ?? ""
         }
-        guard parts.count == 1 || parts.count == 3 && parts[1] == "participants" else { return notFound(String(path)) }
+        guard parts.count == 1 || parts.count == 3 && parts[1] == "participants" else { return Self.notFound }
         let room = try RoomName(parts[0])
         return .later { [administration] in
             do throws(RoomError) {
@@ -191,9 +191,8 @@ struct Routes: Sendable {
         return Self.json(try tokens.issue(.oneRoom(room), lifetime: AccessTokens.pageLifetime, now: now))
     }
 
-    private func notFound(_ path: String) -> Response {
-        Response(status: .notFound, contentType: "text/plain; charset=utf-8", body: Array("Not found.\n".utf8))
-    }
+    private static let notFound = Response(
+        status: .notFound, contentType: "text/plain; charset=utf-8", body: Array("Not found.\n".utf8))
 
     private static func json(_ value: some Encodable) -> Response {
         Response(status: .ok, body: (try? JSONEncoder().encode(value)).map(Array.init) ?? [])

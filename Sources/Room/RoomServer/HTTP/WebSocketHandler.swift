@@ -20,7 +20,7 @@ final class WebSocketHandler: ChannelInboundHandler {
     typealias InboundIn = WebSocketFrame
     typealias OutboundOut = WebSocketFrame
 
-    private static let pingInterval = TimeAmount(ClientLiveness.pingInterval)
+    private static let pingInterval = TimeAmount(SignsOfLife.pingInterval)
     /// Checks of all connections happen at multiples of this, so that the thread wakes for many of them at once.
     private static let tick = 100_000_000 as UInt64
     /// A client may send a burst of messages, candidates above all, and then so many a second.

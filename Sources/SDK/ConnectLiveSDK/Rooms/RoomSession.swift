@@ -121,6 +121,10 @@ final class RoomSession: Room {
         if wasIdle { end(.disconnected, nil) } else { link.disconnect() }
     }
 
+    func restartIce() {
+        if isConnected { link.restartICE() }
+    }
+
     // MARK: - Telling the delegate
 
     /// An application that does not return from its callbacks loses the room, not single events.

@@ -12,6 +12,11 @@ public protocol RemoteParticipant: AnyObject, Sendable {
     var audios: [Int: any RemoteAudio] { get }
 }
 
+extension RemoteParticipant {
+    /// Whether one of the participant's videos is subscribed.
+    public var isVideoSubscribed: Bool { videos.values.contains { $0.isSubscribed } }
+}
+
 final class OtherParticipant: RemoteParticipant {
     private struct State {
         var videos: [Int: RemoteVideoStream] = [:]

@@ -1,5 +1,6 @@
 internal import ClientCore
 internal import RoomClient
+internal import RoomProtocol
 
 /// Why a subscribed video arrives worse than its publisher could send it, as the server says.
 public struct VideoLimitation: Sendable, Hashable, CustomStringConvertible {

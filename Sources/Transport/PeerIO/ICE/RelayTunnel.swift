@@ -55,7 +55,7 @@ final class RelayTunnel {
         cancellable = g_cancellable_new()
         onContext {
             g_socket_listener_accept_async(
-                listener, cancellable, { source, result, data in RelayTunnel.take(data)?.accepted(source, result) },
+                listener, cancellable, { _, result, data in RelayTunnel.take(data)?.accepted(result) },
                 retained)
         }
     }
@@ -90,7 +90,7 @@ final class RelayTunnel {
         g_main_context_pop_thread_default(loop.context)
     }
 
-    private func accepted(_ source: UnsafeMutablePointer<GObject>?, _ result: OpaquePointer?) {
+    private func accepted(_ result: OpaquePointer?) {
         let connection = g_socket_listener_accept_finish(listener, result, nil, nil)
         g_socket_listener_close(listener)
         guard let connection else { return end() }

@@ -3,18 +3,14 @@
 /// Remembers the last keyframe, so that a receiver can begin there instead of at the next one. A ring: the index of a
 /// packet is that of its payload. Allocates only to grow. It is told the time.
 public struct RecentPackets: Sendable {
-    /// When a receiver can still begin at the last keyframe.
-    public struct Limits: Sendable {
-        /// A publisher gets at most one keyframe request per second. So either the last keyframe is young enough, or
-        /// another may be requested. The receiver decodes this much video at once, before it shows the present.
-        public var age = TimeInterval.seconds(1)
-        /// Of the keyframe and all that followed: half of a store, so that live packets overwrite none of them.
-        public var bytes = 512 * 1024
-        /// As many as a subscriber's session can retransmit.
-        public var packets = 512
-
-        public init() {}
-    }
+    // A receiver can begin at a keyframe up to these limits.
+    /// A publisher gets at most one keyframe request per second. So either the last keyframe is young enough, or
+    /// another may be requested. The receiver decodes this much video at once, before it shows the present.
+    private static let longestAge = TimeInterval.seconds(1)
+    /// Of the keyframe and all that followed: half of a store, so that live packets overwrite none of them.
+    private static let maximumBytes = 512 * 1024
+    /// As many as a subscriber's session can retransmit.
+    private static let maximumPackets = 512
 
     public struct Packet: Sendable {
         public var position: StreamPosition
@@ -60,7 +56,6 @@ public struct RecentPackets: Sendable {
     private static let firstCapacity = 256
     private static let maximumCapacity = 1024
 
-    private let limits: Limits
     private var packets: [Packet] = []
     private var next = 0
     /// The index from which on no packet of the stream is left out.
@@ -72,15 +67,15 @@ public struct RecentPackets: Sendable {
     /// Bytes of payload from there on.
     private var bytes = 0
 
-    public init(limits: Limits = Limits()) { self.limits = limits }
+    public init() {}
 
     /// Adds the packet whose payload has the next index, `index`.
     public mutating func add(_ packet: Packet, at index: Int, length: Int) {
         findKeyframe(packet, at: index)
         if let first, let keyframe {
             bytes += length
-            let isYoung = packet.arrival - keyframe.arrival <= limits.age
-            if !isYoung || bytes > limits.bytes || index - first.first >= limits.packets { self.first = nil }
+            let isYoung = packet.arrival - keyframe.arrival <= Self.longestAge
+            if !isYoung || bytes > Self.maximumBytes || index - first.first >= Self.maximumPackets { self.first = nil }
         }
         if packets.isEmpty {
             packets = [Packet](repeating: packet, count: Self.firstCapacity)
@@ -145,7 +140,7 @@ public struct RecentPackets: Sendable {
 
     /// Where a receiver can begin now. Nil if it has to wait for a keyframe.
     public func start(now: MonotonicTime) -> Start? {
-        guard let first, let keyframe, now - keyframe.arrival <= limits.age else { return nil }
+        guard let first, let keyframe, now - keyframe.arrival <= Self.longestAge else { return nil }
         return first
     }
 

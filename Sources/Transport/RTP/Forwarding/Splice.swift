@@ -47,7 +47,7 @@ public struct Splice: Sendable {
     static let clockTolerance = TimeInterval.milliseconds(500)
 
     /// Numbers that may be skipped at once: more missing packets than these are not asked for.
-    static let maximumSkips = NackGenerator.Limits().maximumMissing
+    static let maximumSkips = NackGenerator.maximumMissing
 
     private var state = State.idle
     /// Whether it joins the stream that it has left last.

@@ -1,7 +1,0 @@
-internal import RoomClient
-
-extension RoomSession {
-    func restartIce() {
-        if isConnected { link.restartICE() }
-    }
-}
