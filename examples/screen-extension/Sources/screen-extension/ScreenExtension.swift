@@ -14,7 +14,8 @@ import Foundation
             return finishBroadcastWithError(error)
         }
         share?.start { [weak self] code, message in
-            let reason = "The share has ended (\(code.rawValue)): \(message)"
+            // The application prints it among its own lines.
+            let reason = "screen-extension: \(message) [\(code.rawValue)]"
             self?.finishBroadcastWithError(
                 NSError(domain: "screen-extension", code: 1, userInfo: [NSLocalizedDescriptionKey: reason]))
         }
