@@ -272,9 +272,13 @@ final class Client {
 /// Runs the test as one piece of work of a loop.
 func onLoop(_ test: @escaping @Sendable (EventLoop) throws -> Void) async throws {
     let loop = EventLoop(name: "client")
-    let result = await withCheckedContinuation { done in
-        loop.execute { done.resume(returning: Result { try test(loop) }) }
-    }
-    loop.shutdown()
-    try result.get()
+    defer { loop.shutdown() }
+    try await onLoop(loop) { try test(loop) }
+}
+
+/// Runs the closure on the loop and returns its result.
+func onLoop<Value: Sendable>(
+    _ loop: EventLoop, _ body: @Sendable () throws -> Value
+) async rethrows -> Value {
+    try await OnExecutor(loop).run(body)
 }
