@@ -128,22 +128,32 @@ final class Client {
         hear(Envelope(id: requests.last, message).json())
     }
 
-    /// Replies to the last offer, which has one new stream. Its request has this number, or is the last one of all offers.
-    func acceptOffer(id: Int? = nil, stream: Int) throws {
+    /// Replies to the last offer, which has one new stream, or restarts ICE. Its request has this number, or is the last one of all
+    /// offers.
+    func acceptOffer(id: Int? = nil, stream: Int? = nil) throws {
         let id = try id ?? #require(lastOffer)
         let requests = try sent.map { try Envelope<ClientMessage>(json: Data($0.utf8)).message }
         guard case .publish(let body) = requests.last(where: { if case .publish = $0 { true } else { false } }) else {
             return
         }
         let offer = try SessionDescription(parsing: body.sdp)
-        let mid = try #require(body.streams.first?.mid)
+        let announced = body.streams.first?.mid
+        let mids = (connection.up?.tracks ?? []).filter { $0.stream != nil }.map(\.sender.mid) + [announced]
         let transport = TransportDescription(
             iceUfrag: "abcd", icePwd: "abcdefghijklmnopqrstuv",
             fingerprints: [Fingerprint(algorithm: "sha-256", digest: Array(repeating: 7, count: 32))], setup: .passive)
-        let streams = try offer.media.filter { !$0.isRejected }.map { try UpDescription.stream($0.mid, of: offer) }
+        let streams = try offer.media.filter { !$0.isRejected && mids.contains($0.mid) }.map {
+            try UpDescription.stream($0.mid, of: offer)
+        }
         let answer = UpDescription.answer(to: offer, taking: streams, sessionID: 1, transport: transport)
-        let published = Published(sdp: answer.serialized(), streams: [.init(mid: mid, stream: stream)])
+        let published = Published(
+            sdp: answer.serialized(), streams: zip([announced], [stream]).compactMap(Self.published))
         hear(Envelope(id: id, ServerMessage.published(published)).json())
+    }
+
+    private static func published(_ mid: String?, _ stream: Int?) -> Published.Stream? {
+        guard let mid, let stream else { return nil }
+        return Published.Stream(mid: mid, stream: stream)
     }
 
     /// The number of the last request to publish.
@@ -262,9 +272,13 @@ final class Client {
 /// Runs the test as one piece of work of a loop.
 func onLoop(_ test: @escaping @Sendable (EventLoop) throws -> Void) async throws {
     let loop = EventLoop(name: "client")
-    let result = await withCheckedContinuation { done in
-        loop.execute { done.resume(returning: Result { try test(loop) }) }
-    }
-    loop.shutdown()
-    try result.get()
+    defer { loop.shutdown() }
+    try await onLoop(loop) { try test(loop) }
+}
+
+/// Runs the closure on the loop and returns its result.
+func onLoop<Value: Sendable>(
+    _ loop: EventLoop, _ body: @Sendable () throws -> Value
+) async rethrows -> Value {
+    try await OnExecutor(loop).run(body)
 }

@@ -232,16 +232,6 @@ import TestSupport
     private func offer(_ receivers: Int, revision: Int, withSSRCs: Bool = true) throws -> String {
         try downOffer(receivers, revision: revision, withSSRCs: withSSRCs)
     }
-
-    /// Runs the test as one piece of work of a loop.
-    private func onLoop(_ test: @escaping @Sendable (EventLoop) throws -> Void) async throws {
-        let loop = EventLoop(name: "client")
-        let result = await withCheckedContinuation { done in
-            loop.execute { done.resume(returning: Result { try test(loop) }) }
-        }
-        loop.shutdown()
-        try result.get()
-    }
 }
 
 /// The message with an offer of the down session, with some receivers of video.

@@ -178,25 +178,9 @@ import TestSupport
             }
         }.get()
         #expect(await eventually { await onLoop(loop) { call.value.session.profile != nil } })
-        await Reader(loop).run { body(call.value) }
+        await onLoop(loop) { body(call.value) }
         await onLoop(loop) { call.value.close() }
         loop.shutdown()
-    }
-}
-
-/// Runs closures on a loop, in the task of the test.
-private actor Reader {
-    private let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-
-    init(_ loop: EventLoop) { self.loop = loop }
-
-    func run(_ body: @Sendable () -> Void) { body() }
-}
-
-private func onLoop<Result: Sendable>(_ loop: EventLoop, _ body: @escaping @Sendable () -> Result) async -> Result {
-    await withCheckedContinuation { done in
-        loop.execute { done.resume(returning: body()) }
     }
 }
 

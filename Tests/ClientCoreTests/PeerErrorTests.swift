@@ -45,9 +45,7 @@ import TestSupport
         }
 
         func run<Value: Sendable>(_ body: @escaping @Sendable (Stage) throws -> Value) async throws -> Value {
-            try await withCheckedContinuation { done in
-                loop.execute { done.resume(returning: Result { try body(self) }) }
-            }.get()
+            try await onLoop(loop) { try body(self) }
         }
     }
 
@@ -192,9 +190,9 @@ import TestSupport
         async throws
     {
         let loop = EventLoop(name: "client")
-        let call = try await run(loop) { try Call(loop) }
-        #expect(await eventually { (try? await run(loop) { call.isSecured }) == true })
-        let counts = try await run(loop) {
+        let call = try await onLoop(loop) { try Call(loop) }
+        #expect(await eventually { await onLoop(loop) { call.isSecured } })
+        let counts = await onLoop(loop) {
             [nil, 2, 2, 1, nil, 1].map { (maximum: Int?) in
                 call.client.connection.maximumReceivers = maximum
                 let connection = call.client.connection
@@ -204,7 +202,7 @@ import TestSupport
             }
         }
         #expect(counts == [0, 1, 1, 2, 2, 3])
-        try await run(loop) {
+        await onLoop(loop) {
             call.server.close()
             call.client.connection.drop()
         }
@@ -213,9 +211,9 @@ import TestSupport
 
     @Test func `a client that leaves while it joins again reports nothing of its return`() async throws {
         let loop = EventLoop(name: "client")
-        let call = try await run(loop) { try Call(loop) }
-        #expect(await eventually { (try? await run(loop) { call.isSecured }) == true })
-        try await run(loop) {
+        let call = try await onLoop(loop) { try Call(loop) }
+        #expect(await eventually { await onLoop(loop) { call.isSecured } })
+        await onLoop(loop) {
             let (client, connection) = (call.client, call.client.connection)
             connection.maximumReceivers = 1
             (connection.isRejoining, connection.hasRejoined, connection.hasRepublished) = (true, true, true)
@@ -231,19 +229,12 @@ import TestSupport
 
     @Test func `a server that closes a session ends the connection`() async throws {
         let loop = EventLoop(name: "client")
-        let call = try await run(loop) { try Call(loop) }
-        #expect(await eventually { (try? await run(loop) { call.isSecured }) == true })
-        try await run(loop) { call.server.close() }
-        #expect(await eventually { (try? await run(loop) { call.client.ends }) == [.peerClosed] })
-        try await run(loop) { call.client.connection.drop() }
+        let call = try await onLoop(loop) { try Call(loop) }
+        #expect(await eventually { await onLoop(loop) { call.isSecured } })
+        await onLoop(loop) { call.server.close() }
+        #expect(await eventually { await onLoop(loop) { call.client.ends } == [.peerClosed] })
+        await onLoop(loop) { call.client.connection.drop() }
         loop.shutdown()
-    }
-
-    private func run<Value: Sendable>(_ loop: EventLoop, _ body: @escaping @Sendable () throws -> Value) async throws
-        -> Value
-    {
-        try await withCheckedContinuation { done in loop.execute { done.resume(returning: Result { try body() }) } }
-            .get()
     }
 
     /// A client whose down session has a peer instead of the server. Used on the loop.

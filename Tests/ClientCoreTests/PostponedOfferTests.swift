@@ -16,13 +16,95 @@ import Testing
         for round in 1...5 {
             #expect(try client.offers.count == round)
             client.postponeOffer()
+            // Once, when it has waited for a second.
+            #expect(client.problems == (round == 1 ? [] : [.tooManyRequests]))
             stage.advance(by: .seconds(1))
         }
         #expect(results.all == [])
         try client.acceptOffer(stream: 5)
         #expect(results.all == ["5"])
+        for count in 1...2 {
+            client.postponeOffer()
+            #expect(client.problems.count == count)
+            stage.advance(by: .seconds(1))
+        }
         try client.acceptOffer(stream: 6)
-        #expect(results.all == ["5", "6"] && client.problems == [])
+        #expect(results.all == ["5", "6"] && client.problems.count == 2)
+        client.connection.drop()
+    }
+
+    @Test func `a restart of ICE does not wait for the room, and the publication waits for its answer`() throws {
+        let stage = try SteppedClient()
+        let (client, results) = (stage.client, Results())
+        client.enterToStay()
+        client.connection.publish([TrackOffer(Track())], then: results.note)
+        try client.acceptOffer(stream: 5)
+        client.connection.publish([TrackOffer(Track())], then: results.note)
+        // It is the offer before that the restart waits for.
+        client.connection.restartICE()
+        #expect(try client.offers.count == 2)
+        client.postponeOffer()
+        #expect(try client.offers.count == 3 && client.announced.count == 2)
+        stage.advance(by: .seconds(3))
+        #expect(try client.offers.count == 3)
+        try client.acceptOffer()
+        #expect(try client.offers.count == 4 && client.announced.count == 3)
+        client.postponeOffer()
+        stage.advance(by: .seconds(1))
+        #expect(try client.offers.count == 5 && results.all == ["5"])
+        try client.acceptOffer(stream: 6)
+        #expect(results.all == ["5", "6"] && client.connection.up?.tracks.map(\.stream) == [5, 6])
+        client.connection.drop()
+    }
+
+    @Test(arguments: [true, false])
+    func `a publication that waits for a restart of ICE fails when the room is left`(isDropped: Bool) throws {
+        let stage = try SteppedClient()
+        let (client, results) = (stage.client, Results())
+        client.enterToStay()
+        client.connection.publish([TrackOffer(Track())], then: results.note)
+        try client.acceptOffer(stream: 5)
+        client.connection.restartICE()
+        client.connection.publish([TrackOffer(Track())], then: results.note)
+        #expect(try client.offers.count == 2 && results.all == ["5"])
+        if isDropped {
+            client.connection.drop()
+        } else {
+            client.connection.leave()
+            client.reply(.left)
+        }
+        #expect(try client.offers.count == 2 && results.all == ["5", "1302"])
+    }
+
+    @Test func `a publication that waits for a restart of ICE is repeated when the client joins again`() throws {
+        let stage = try SteppedClient()
+        let (client, results) = (stage.client, Results())
+        client.enterToStay()
+        client.connection.publish([TrackOffer(Track())], then: results.note)
+        try client.acceptOffer(stream: 5)
+        client.connection.restartICE()
+        client.connection.publish([TrackOffer(Track())], then: results.note)
+        client.rejoin()
+        #expect(try client.offers.count == 3 && client.announced.count == 3 && results.all == ["5"])
+        client.connection.drop()
+    }
+
+    @Test func `an offer that was repeated with another join leaves the pace of the next one alone`() throws {
+        let stage = try SteppedClient()
+        let (client, results) = (stage.client, Results())
+        client.enterToStay()
+        client.connection.publish([TrackOffer(Track())], then: results.note)
+        client.postponeOffer()
+        stage.advance(by: .milliseconds(500))
+        client.rejoin()
+        try client.acceptOffer(stream: 5)
+        try stage.secureDownSession()
+        client.connection.publish([TrackOffer(Track())], then: results.note)
+        client.postponeOffer()
+        stage.advance(by: .milliseconds(900))
+        #expect(try client.offers.count == 3)
+        stage.advance(by: .milliseconds(100))
+        #expect(try client.offers.count == 4 && results.all == ["5"])
         client.connection.drop()
     }
 
@@ -81,6 +163,7 @@ import Testing
             #expect(try client.offers.count == 1 + round)
             client.postponeOffer()
         }
+        #expect(client.problems == [.tooManyRequests])
         #expect(client.openings.isEmpty && client.ends == [] && track.isConnected && results.all == ["5"])
         stage.advance(by: .seconds(1))
         try client.acceptOffer(stream: 6)

@@ -240,12 +240,6 @@ private protocol EndedOnLoop: SendableMetatype {
     func close()
 }
 
-private func onLoop<Result: Sendable>(_ loop: EventLoop, _ body: @escaping @Sendable () -> Result) async -> Result {
-    await withCheckedContinuation { done in
-        loop.execute { done.resume(returning: body()) }
-    }
-}
-
 /// An RTP packet whose payload is its number.
 private func packet(_ number: Int, type: UInt8) -> PacketBuffer {
     var packet = PacketBuffer()

@@ -136,6 +136,46 @@ import Testing
         #expect(code { try video.setPaused(true) } == 1327)
     }
 
+    @Test func `a video whose subscription could not be ended keeps its pause and its profile`() async throws {
+        let video = try video()
+        try await room.subscribe(videoId: 7).get()
+        try video.setProfile(.low)
+        let full = RoomError(.outOfOrder, "Too many requests are pending.")
+        link.answer { _ in .later }
+        try video.setPaused(true)
+        room.unsubscribe(videoIds: [7])
+        // Replies in another order than the calls: the end was not sent.
+        link.answerLast(with: .failure(full))
+        link.answerNext()
+        #expect(video.isSubscribed && video.pause && video.profile == .low && scripted.errors == [1331])
+        link.answer { _ in .success }
+        try video.setProfile(.mid)
+        #expect(link.calls.last == .setView(7, StreamView(profile: .mid, isPaused: true)))
+        try await room.unsubscribe(videoId: 7).get()
+        #expect(!video.isSubscribed && !video.pause && video.profile == .high)
+    }
+
+    @Test(arguments: [true, false])
+    func `a subscription that begins before its former end has failed goes on with the former settings or its own`(
+        isChanged: Bool
+    ) async throws {
+        let video = try video()
+        try await room.subscribe(videoId: 7).get()
+        try video.setProfile(.low)
+        link.answer { _ in .later }
+        room.unsubscribe(videoIds: [7])
+        room.subscribe(videoIds: [7])
+        #expect(video.profile == .high)
+        if isChanged { try video.setPaused(true) }
+        link.answerNext(with: .failure(RoomError(.outOfOrder, "Too many requests are pending.")))
+        link.answerNext(with: .failure(RoomError(.alreadySubscribed, "It is.")))
+        if isChanged { link.answerNext() }
+        #expect(video.isSubscribed && video.pause == isChanged && video.profile == (isChanged ? .high : .low))
+        try video.setPriority(4)
+        let view = isChanged ? StreamView(priority: 4, isPaused: true) : StreamView(profile: .low, priority: 4)
+        #expect(link.calls.last == .setView(7, view))
+    }
+
     @Test func `a video that is not subscribed has no pause and no profile`() async throws {
         let video = try video()
         #expect(code { try video.setPaused(true) } == 1327)

@@ -372,6 +372,16 @@ extension SDKTests {
         private let group = ScratchGroup()
         private static let program = BuiltPackage.program("screen-extension").path
 
+        @Test func `the example program names itself in the one line about its end`() throws {
+            let extensionProgram = Process()
+            extensionProgram.executableURL = URL(fileURLWithPath: Self.program)
+            extensionProgram.environment = ["CONNECTLIVE_APP_GROUP": group.name, "DISPLAY": ":0"]
+            let outcome = try extensionProgram.runToEnd(within: 20)
+            let lines = outcome.output.split(separator: "\n")
+            #expect(outcome.status == 1 && lines.count == 1, "\(outcome)")
+            #expect(lines.first?.hasPrefix("screen-extension: The frame socket ") == true, "\(outcome)")
+        }
+
         @Test func `participants see the frames of the extension as a video of its application's participant`()
             async throws
         {

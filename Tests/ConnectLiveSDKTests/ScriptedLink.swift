@@ -60,6 +60,12 @@ final class ScriptedLink: RoomLink {
         then(result)
     }
 
+    /// Answers the newest call that waits.
+    func answerLast(with result: Result<Void, RoomError>) {
+        let then = state.withLock { $0.waiting.removeLast() }
+        then(result)
+    }
+
     /// Reports an event to the room.
     func send(_ event: RoomEvent) { state.withLock { $0.onEvent }(event) }
 

@@ -125,6 +125,20 @@ import TestSupport
         #expect(link.calls == [.connect("scripted"), .publish, .publish])
     }
 
+    @Test func `a room that is being left takes no media, also none that was unpublished before`() async throws {
+        link.answer { call in if call == .publish { .later } else { .success } }
+        scripted.join()
+        try room.publish(media)
+        try await waitForCall(.publish)
+        #expect(throws: ConnectLiveError.error(1441, "")) { try publishWithoutMessage(media) }
+        room.unpublish(media)
+        room.disconnect()
+        #expect(throws: ConnectLiveError.error(1302, "")) { try publishWithoutMessage(media) }
+        link.answerNext()
+        link.send(.ended(.disconnected, nil))
+        #expect(scripted.heard == ["connected", "disconnected"])
+    }
+
     @Test func `a room does not unpublish what it does not publish`() {
         room.unpublish(nil)
         room.unpublish(media)

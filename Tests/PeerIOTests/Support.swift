@@ -2,12 +2,11 @@ import Glibc
 import PeerIO
 import PeerLoop
 import RTP
+import TestSupport
 
 /// Runs the closure on the loop and returns its result.
-func onLoop<Result: Sendable>(_ loop: EventLoop, _ body: @escaping @Sendable () -> Result) async -> Result {
-    await withCheckedContinuation { done in
-        loop.execute { done.resume(returning: body()) }
-    }
+func onLoop<Result: Sendable>(_ loop: EventLoop, _ body: @Sendable () -> Result) async -> Result {
+    await OnExecutor(loop).run(body)
 }
 
 /// Threads of this process.

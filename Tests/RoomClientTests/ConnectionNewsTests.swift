@@ -101,6 +101,7 @@ import Testing
         // An outage of the server alone.
         _ = news.lost(because: "", now: begin + .seconds(20))
         #expect(news.back(after: 2, wasResumed: true, now: begin + .seconds(22)) == "Back after 2.0 s.")
+        #expect(news.sentence(about: .problem(RoomError(.tooManyRequests, "The room waits."))) == "The room waits.")
         #expect(news.sentence(about: .participantLeft(ParticipantInfo(id: "p-1", streams: []))) == nil)
     }
 }

@@ -10,10 +10,8 @@ import TestSupport
 @testable import RoomServer
 
 /// Runs the closure on the loop and returns its result.
-func onLoop<Result: Sendable>(_ loop: EventLoop, _ body: @escaping @Sendable () -> Result) async -> Result {
-    await withCheckedContinuation { done in
-        loop.execute { done.resume(returning: body()) }
-    }
+func onLoop<Result: Sendable>(_ loop: EventLoop, _ body: @Sendable () -> Result) async -> Result {
+    await OnExecutor(loop).run(body)
 }
 
 /// One session of a client. On its loop only.

@@ -269,6 +269,19 @@ private struct Conversation {
         #expect(Set(room.ranking.order.prefix(4)).isSuperset(of: [5, 6]))
     }
 
+    @Test func `those with fewer slots hear streams without levels before silent ones, and after those that speak`() {
+        var room = Conversation(1...3, unmeasured: [3])
+        #expect(room.ranking.loudestFirst == [1, 2, 3] && room.ranking.pause == SpeakerRanking.pace)
+        room.last(1000)
+        #expect(room.ranking.loudestFirst == [3, 1, 2] && room.ranking.pause == nil)
+        room.last(3000, speaking: 2)
+        #expect(room.ranking.loudestFirst == [2, 3, 1] && room.ranking.pause == SpeakerRanking.pace)
+        room.last(9000)
+        #expect(room.ranking.loudestFirst == [2, 3, 1])
+        room.last(3000)
+        #expect(room.ranking.loudestFirst == [3, 2, 1] && room.ranking.pause == nil)
+    }
+
     // MARK: - Always on
 
     @Test func `up to three streams that are always on are heard, the oldest ones, whoever speaks`() {

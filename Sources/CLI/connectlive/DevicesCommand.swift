@@ -61,19 +61,28 @@ struct DevicesCommand: ParsableCommand {
 
         func run() throws {
             let values = try ControlValues(controls ?? "")
-            let lasting = try Self.lasting(camera, with: values, of: .machine)
+            let (lasting, isPresent) = try Self.lasting(camera, with: values, of: .machine)
             let binding = CameraBindings.Binding(lasting, controls: controls)
             let former = try CameraBindings.ofUser.bind(name, to: binding)
             let change = former.flatMap { $0 == binding ? nil : " It was \($0)." } ?? ""
-            print("\(name) is \(binding).\(change)".printable)
+            print("\(name) is \(binding).\(change) To remove the name: connectlive devices unbind \(name)".printable)
+            guard !isPresent, !Self.isSound(lasting) else { return }
+            Console.error(
+                "warning: \(lasting) is not plugged in. 'connectlive devices' lists the names of the devices that are.")
         }
 
-        /// The name of a camera that stays the same. One that is not plugged in has to be written as such a name.
+        /// Whether a microphone or loudspeaker has the name.
+        private static func isSound(_ name: String) -> Bool {
+            let (microphones, speakers) = Devices.sound()
+            return (microphones + speakers).contains { $0.lastingName == name || $0.otherNames.contains(name) }
+        }
+
+        /// The name of a camera that stays the same, and whether the camera is there. One that is not has to be written as such a name.
         ///
         /// - Throws: `camera.control` if the camera is plugged in and does not take the values.
         static func lasting(
             _ camera: String, with values: ControlValues, of system: CameraSystem
-        ) throws(MediaError) -> String {
+        ) throws(MediaError) -> (name: String, isPresent: Bool) {
             let prefix = CameraSystem.fixturePrefix
             // A name does not lead to another name, which could change.
             var camera = try system.bound(camera)
@@ -87,13 +96,13 @@ struct DevicesCommand: ParsableCommand {
                     if !values.values.isEmpty { try values.check(try device.controls(), of: place.name) }
                 }
                 opened.device.close()
-                return isRecorded ? camera : opened.place.name
+                return (isRecorded ? camera : opened.place.name, true)
             } catch {
                 let isLasting =
                     isRecorded || CameraPlace.isKernelPort(camera)
                     || ["serial:", "usb-", "model:"].contains { camera.hasPrefix($0) }
                 guard isLasting, error.code == MediaError.Code.cameraAbsent else { throw error }
-                return camera
+                return (camera, false)
             }
         }
     }

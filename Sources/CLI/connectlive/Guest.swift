@@ -135,9 +135,9 @@ final class Guest: RoomDelegate, Sendable {
         release()
     }
 
-    /// The codes of problems after which publishing goes on: the server is asked for a token again, ICE is restarted again, and the
-    /// others are about received streams and recordings.
-    private static let passing: Set = [1101, 1432, 1434, 1435, 1447, 1448, 1452, 2022, 2023]
+    /// The codes of problems after which publishing goes on: the server is asked for a token again, ICE is restarted again, a room
+    /// takes the streams later, and the others are about received streams and recordings.
+    private static let passing: Set = [1101, 1432, 1434, 1435, 1447, 1448, 1452, 2014, 2022, 2023]
 
     func onError(code: Int, message: String, isCritical: Bool) {
         // The command has said that at its start.

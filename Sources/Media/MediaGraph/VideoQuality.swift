@@ -76,18 +76,53 @@ extension VideoQuality: CustomStringConvertible {
 
     /// Such as `the network carries 640 kbit/s: 640x360 at 15`.
     public var description: String {
+        "\(cause): \(isUnwatched ? layers.list(isActive: true) : format)"
+    }
+
+    /// The same with the size and rate before, and whether they have risen: `quality rose: 640x360 (before: 320x180); not full yet,
+    /// because the network carries 640 kbit/s`.
+    package func change(from before: VideoQuality) -> String {
+        let past = format == before.format ? "" : " (before: \(before.format))"
+        guard limitation != .none, isBetter(than: before) else { return "\(self)\(past)" }
+        return "quality rose: \(format)\(past); not full yet, \(hasWay ? "although" : "because") \(cause)"
+    }
+
+    /// Whether size or rate has risen, and neither has fallen.
+    package func isBetter(than before: VideoQuality) -> Bool {
+        let more = (framesPerSecond ?? 0) - (before.framesPerSecond ?? framesPerSecond ?? 0)
+        return pixels >= before.pixels && more > -Self.sameRate && (pixels > before.pixels || more > Self.sameRate)
+    }
+
+    /// The frames per second by which rates differ that look the same.
+    package static let sameRate = 0.05
+
+    /// Of all that is sent.
+    private var pixels: Int {
+        layers.isEmpty ? width * height : layers.reduce(0) { $0 + ($1.isActive ? $1.width * $1.height : 0) }
+    }
+
+    private var cause: String {
         let carried = limitedBitsPerSecond.map { "\(($0 + 500) / 1000) kbit/s" } ?? "more again"
         return switch limitation {
-        case .none: "full quality: \(format)"
-        case .network where lostShare ?? 0 >= Self.leastLoss:
+        case .none: "full quality"
+        case .network where isLossy:
             "the network loses \(Int((100 * (lostShare ?? 0)).rounded())) % of packets"
-                + "\(limitedBitsPerSecond == nil ? "" : " and carries \(carried)"): \(format)"
-        case .network: "the network carries \(carried): \(format)"
-        case .subscribers where limitedBitsPerSecond == nil && !layers.isEmpty:
-            "no viewer gets \(layers.list(isActive: false)): \(layers.list(isActive: true))"
-        case .subscribers: "the networks of all subscribers carry \(carried): \(format)"
-        case .processor: "the processor is too slow: \(format)"
+                + (limitedBitsPerSecond == nil ? "" : " and carries \(carried)")
+        case .network: "the network carries \(carried)"
+        case .subscribers where isUnwatched: "no viewer gets \(layers.list(isActive: false))"
+        case .subscribers: "the networks of all subscribers carry \(carried)"
+        case .processor: "the processor is too slow"
         }
+    }
+
+    private var isLossy: Bool { limitation == .network && lostShare ?? 0 >= Self.leastLoss }
+
+    /// Whether no viewer gets the larger layers.
+    private var isUnwatched: Bool { limitation == .subscribers && limitedBitsPerSecond == nil && !layers.isEmpty }
+
+    /// Whether the networks carry all of the video again, so that it soon gets better.
+    private var hasWay: Bool {
+        [.network, .subscribers].contains(limitation) && limitedBitsPerSecond == nil && !isLossy && !isUnwatched
     }
 
     /// Such as `640x360 at 15`, or the layers that are sent.

@@ -3,19 +3,30 @@ internal import PeerLoop
 internal import RTP
 package import RoomProtocol
 
-/// The turns of publishing: an offer includes the answer to the one before, so only one is pending.
+/// The turns of publishing. A turn ends when the server has taken its tracks or the publication has failed. An offer includes the
+/// answer to the one before, so only one is pending. One that restarts ICE belongs to no turn, and waits for that answer only.
 struct PublishQueue {
+    /// Prepared tracks whose offer waits.
+    struct Postponed {
+        let then: (Result<[PublishedStream], RoomError>) -> Void
+        /// The next try, if the room has too many announcements. Nil while the server has not answered an offer that restarts ICE.
+        var timer: LoopTimer?
+    }
+
     /// The tracks that wait for their offer, and their session.
     var prepared: (tracks: [UpSession.Track], session: UpSession)?
     var isBusy = false
-    /// The up session whose ICE restarts after the turn that is pending.
+    /// Whether the server has not answered an offer yet.
+    var isOffering = false
+    /// The up session whose ICE restarts after that.
     var restarting: UInt64?
     /// Whether offers wait until the connection has joined again and the tracks are published.
     var isHeld = false
     /// Whether the room does not take the tracks again yet, because it has too many announcements.
     var isRepublishedLater = false
-    /// Called about the prepared tracks, which the room does not take yet for the same reason.
-    var postponed: ((Result<[PublishedStream], RoomError>) -> Void)?
+    /// How often in a row the room has not taken an offer yet.
+    var refusals = 0
+    var postponed: Postponed?
     var waiting: [(offers: [TrackOffer], then: (Result<[String], RoomError>) -> Void)] = []
     /// Tracks whose offer was on its way when the connection had to join again. They are offered again with the published ones.
     var repeated: (mids: Set<String>, then: (Result<[PublishedStream], RoomError>) -> Void)?
@@ -68,10 +79,11 @@ extension RoomConnection {
             then(.failure(RoomError(.roomReleased, "The room was left while the local media started.")))
             return publishTurnEnds()
         }
+        guard !publishing.isOffering else { return publishing.postponed = PublishQueue.Postponed(then: then) }
         let streams = tracks.map { announcement(of: $0) }
-        request(.publish(Publish(sdp: session.offer(), streams: streams))) { [weak self] result in
+        offer(Publish(sdp: session.offer(), streams: streams)) { [weak self] result in
             guard let self else { return }
-            if Self.isTooMuch(result), up === session { return postpone(then) }
+            if up === session, isTooEarly(result) { return postpone(then) }
             do throws(RoomError) {
                 guard case .published(let body) = try result.get(), up === session else {
                     throw RoomError(
@@ -93,25 +105,54 @@ extension RoomConnection {
                 removePrepared()
                 then(.failure(error))
             }
-            publishTurnEnds()
+            publishing.isBusy = false
+        }
+    }
+
+    /// Sends an offer when no other is pending. Goes on with those that wait after `then` has handled the reply.
+    func offer(_ publish: Publish, then: @escaping (Result<ServerMessage, RoomError>) -> Void) {
+        publishing.isOffering = true
+        request(.publish(publish)) { [weak self] result in
+            self?.publishing.isOffering = false
+            then(result)
+            self?.continuePublishing()
         }
     }
 
     /// How long to wait before another offer to a room that has too many announcements.
     static let offerPause = TimeInterval.seconds(1)
 
-    /// Whether the server may take the same offer later.
-    static func isTooMuch(_ result: Result<ServerMessage, RoomError>) -> Bool {
-        if case .failure(let error) = result { error.code == .tooManyRequests } else { false }
+    /// Whether the server may take the same offer later. Reports that once, when it has lasted for a second.
+    func isTooEarly(_ result: Result<ServerMessage, RoomError>) -> Bool {
+        guard case .failure(let error) = result, error.code == .tooManyRequests else {
+            publishing.refusals = 0
+            return false
+        }
+        publishing.refusals += 1
+        if publishing.refusals == 2 {
+            onEvent(
+                .problem(
+                    RoomError(
+                        .tooManyRequests,
+                        "The room does not take the media yet, because too many streams are published there. The client tries "
+                            + "again each second.")))
+        }
+        return true
     }
 
     private func postpone(_ then: @escaping (Result<[PublishedStream], RoomError>) -> Void) {
-        publishing.postponed = then
-        loop.schedule(after: Self.offerPause) { [weak self] in
-            guard let self, let then = publishing.postponed else { return }
-            publishing.postponed = nil
-            offerPrepared(then: then)
-        }
+        let timer = loop.schedule(after: Self.offerPause) { [weak self] in self?.offerPostponed() }
+        publishing.postponed = PublishQueue.Postponed(then: then, timer: timer)
+    }
+
+    private func offerPostponed() {
+        if let then = takePostponed() { offerPrepared(then: then) }
+    }
+
+    private func takePostponed() -> ((Result<[PublishedStream], RoomError>) -> Void)? {
+        defer { publishing.postponed = nil }
+        publishing.postponed?.timer?.disarm()
+        return publishing.postponed?.then
     }
 
     /// Offers the prepared tracks together with the published ones when the client joins again.
@@ -122,14 +163,11 @@ extension RoomConnection {
 
     /// The client joins again.
     func repeatPostponedOffer() {
-        guard let then = publishing.postponed else { return }
-        publishing.postponed = nil
-        repeatPrepared(then)
+        if let then = takePostponed() { repeatPrepared(then) }
     }
 
     func failPostponedOffer(_ error: RoomError) {
-        guard let then = publishing.postponed else { return }
-        publishing.postponed = nil
+        guard let then = takePostponed() else { return }
         removePrepared()
         then(.failure(error))
     }
@@ -228,11 +266,19 @@ extension RoomConnection {
 
     func publishTurnEnds() {
         publishing.isBusy = false
+        continuePublishing()
+    }
+
+    /// Sends an offer that has waited: first a restart of ICE, then the tracks of this turn, then those of the next one.
+    private func continuePublishing() {
+        guard !publishing.isOffering else { return }
         let isRestarting = publishing.restarting != nil && publishing.restarting == up?.id
         publishing.restarting = nil
         // While there is no link, the return of signalling does that.
         if isRestarting, state == .connected, absence == nil, link != nil { restartUpSession() }
-        guard !publishing.isBusy, !publishing.isHeld, !publishing.waiting.isEmpty else { return }
+        guard !publishing.isOffering, !publishing.isHeld else { return }
+        if state == .connected, let postponed = publishing.postponed, postponed.timer == nil { return offerPostponed() }
+        guard !publishing.isBusy, !publishing.waiting.isEmpty else { return }
         let (offers, then) = publishing.waiting.removeFirst()
         preparePublishing(offers, then: then)
     }

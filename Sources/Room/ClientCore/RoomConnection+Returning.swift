@@ -197,7 +197,7 @@ extension RoomConnection {
         guard let room, let link else { return }
         absence?.mustRejoin = true
         (isRejoining, hasRejoined, hasRepublished) = (true, false, false)
-        (publishing.isHeld, publishing.isRepublishedLater) = (true, false)
+        (publishing.isHeld, publishing.isRepublishedLater, publishing.refusals) = (true, false, 0)
         let former = up
         up = nil
         perform(signalling?.beginAnew(now: loop.now) ?? [])
@@ -275,7 +275,7 @@ extension RoomConnection {
         let streams = adopted.map { announcement(of: $0) }
         request(.publish(Publish(sdp: session.offer(), streams: streams))) { [weak self] result in
             guard let self else { return }
-            guard Self.isTooMuch(result), up === session else {
+            guard up === session, isTooEarly(result) else {
                 return publishedAgain(result, former, adopted, session)
             }
             publishing.isRepublishedLater = true

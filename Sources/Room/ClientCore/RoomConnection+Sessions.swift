@@ -192,23 +192,21 @@ extension RoomConnection {
         restart = loop.schedule(at: nextRestart) { [weak self] in self?.restartSilent() }
     }
 
-    /// An offer includes the answer to the one before, so the restart waits for that.
+    /// An offer includes the answer to the one before, so the restart waits for that. It announces nothing, so it does not wait until
+    /// the room takes further streams: the server refuses the m-lines of tracks that are not announced yet, and takes them later.
     func restartUpSession() {
         guard let session = up, session.isAnswered, !publishing.isHeld else { return }
-        guard !publishing.isBusy else { return publishing.restarting = session.id }
-        publishing.isBusy = true
+        guard !publishing.isOffering else { return publishing.restarting = session.id }
         do throws(TransportError) {
-            request(.publish(Publish(sdp: try session.restart(), streams: []))) { [weak self] result in
-                guard let self else { return }
-                if case .success(.published(let body)) = result, up === session { try? session.accept(body) }
-                publishTurnEnds()
+            offer(Publish(sdp: try session.restart(), streams: [])) { [weak self] result in
+                guard let self, case .success(.published(let body)) = result, up === session else { return }
+                try? session.accept(body)
             }
         } catch {
             onEvent(
                 .problem(
                     RoomError(
                         .offerNotMade, "The offer that restarts ICE was not made: \(error.message)")))
-            publishTurnEnds()
         }
     }
 

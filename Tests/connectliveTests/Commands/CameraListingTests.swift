@@ -226,7 +226,8 @@ import Testing
         let config = ["XDG_CONFIG_HOME": folder.path]
         let bound = try CommandLineTool.run(
             ["devices", "bind", name, "serial:NONE"], folder: folder, environment: config)
-        #expect(bound.status == 0, "\(bound.error)")
+        #expect(bound.status == 0 && bound.output.contains("connectlive devices unbind \(name)"), "\(bound)")
+        #expect(bound.error.contains("serial:NONE is not plugged in"), "\(bound)")
         let result = try CommandLineTool.run(
             ["publish", "--room", "r", "--camera", name, "--seconds", "1"], folder: folder, environment: config)
         #expect(result.status == 1 && result.error.contains("serial:NONE"), "\(result.error)")
@@ -244,13 +245,26 @@ import Testing
         #expect(try system.find("fixture:\(copy)").model == "Webcam")
     }
 
+    @Test func `a name of a camera that is there is bound without a warning, and removed`() throws {
+        func devices(_ arguments: String...) throws -> RunningProgram.Result {
+            try CommandLineTool.run(
+                ["devices"] + arguments, folder: folder, environment: ["XDG_CONFIG_HOME": folder.path])
+        }
+        let bound = try devices("bind", "porch", "fixture:\(file)")
+        #expect(bound.status == 0 && bound.error.isEmpty, "\(bound)")
+        #expect(try devices("unbind", "porch").status == 0)
+        #expect(try !devices("list").output.contains("porch"))
+    }
+
     @Test func `a name is bound to a lasting name of the camera`() throws {
         typealias Bind = DevicesCommand.BindCommand
         let none = ControlValues()
-        #expect(try Bind.lasting("serial:7C3F", with: none, of: system) == "serial:7C3F")
+        #expect(try Bind.lasting("serial:7C3F", with: none, of: system) == ("serial:7C3F", false))
         #expect(
-            try Bind.lasting("fixture:\(folder.path)/x/../camera.json", with: none, of: system) == "fixture:\(file)")
-        #expect(try Bind.lasting("1-1.2", with: none, of: system) == "1-1.2")
+            try Bind.lasting("fixture:\(folder.path)/x/../camera.json", with: none, of: system) == (
+                "fixture:\(file)", true
+            ))
+        #expect(try Bind.lasting("1-1.2", with: none, of: system) == ("1-1.2", false))
         for camera in ["nothing", "/dev/video97", "auto", "", "fixture:\(folder.path)/nothing.json"] {
             #expect(throws: MediaError.self) { try Bind.lasting(camera, with: none, of: system) }
         }

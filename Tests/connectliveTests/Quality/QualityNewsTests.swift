@@ -37,6 +37,40 @@ import Testing
                 + "pass --codec h264 if 'connectlive doctor' shows a hardware encoder")
     }
 
+    @Test func `a size or rate that rises is told as such, with the reason why it is not full yet`() {
+        func change(
+            _ then: (Int, Int, Double), _ now: (Int, Int, Double), _ limitation: QualityLimitation,
+            _ carried: Int? = nil
+        ) -> String? {
+            var news = QualityNews()
+            func look(_ size: (Int, Int, Double)) -> String? {
+                news.line(
+                    VideoQuality(
+                        width: size.0, height: size.1, framesPerSecond: size.2, limitation: limitation,
+                        limitedBitsPerSecond: carried))
+            }
+            _ = look(then)
+            return look(now)
+        }
+        #expect(
+            change((640, 360, 30), (960, 540, 30), .processor)
+                == "quality rose: 960x540 at 30 (before: 640x360 at 30); not full yet, because the processor is too slow"
+        )
+        #expect(
+            change((640, 360, 15), (640, 360, 24), .network, 900_000)
+                == "quality rose: 640x360 at 24 (before: 640x360 at 15); not full yet, because the network carries 900 kbit/s"
+        )
+        #expect(
+            change((640, 360, 15), (640, 360, 24), .network)?.hasSuffix(
+                "; not full yet, although the network carries more again") == true)
+        #expect(
+            change((640, 360, 30), (960, 540, 15), .network, 900_000)
+                == "the network carries 900 kbit/s: 960x540 at 15 (before: 640x360 at 30)")
+        #expect(
+            VideoQuality(width: 960, height: 540).change(from: VideoQuality(width: 640, height: 360))
+                == "full quality: 960x540 (before: 640x360)")
+    }
+
     @Test func `fewer bits of the same size are news after two seconds, once, and so is their end`() {
         var news = QualityNews()
         var quality = VideoQuality(width: 1280, height: 720, framesPerSecond: 30)
@@ -134,7 +168,9 @@ import Testing
         }
         var news = QualityNews()
         for active in 1...3 { #expect(news.line(quality(active)) == nil) }
-        #expect(news.line(quality(2, .subscribers))?.hasPrefix("no viewer gets 640x360: ") == true)
+        #expect(news.line(quality(1, .subscribers))?.hasPrefix("no viewer gets 320x180 and 640x360: 160x90 (") == true)
+        let rise = "quality rose: 160x90 and 320x180, without 640x360 (before: 160x90, without 320x180 and 640x360); "
+        #expect(news.line(quality(2, .subscribers)) == rise + "not full yet, because no viewer gets 640x360")
     }
 
     @Test func `layers that no viewer gets are named, and the others are not`() {

@@ -27,6 +27,16 @@ import TestSupport
         #expect(words(.deviceReturned(node: "gone")) == "gone has its device again")
     }
 
+    @Test func `a quality that rises while a graph runs is told as such`() {
+        let plan = GraphPlan(source: MediaGraph(nodes: [], links: []), nodes: [], links: [])
+        let now = VideoQuality(width: 640, height: 360, limitation: .processor)
+        let event = MediaEvent.qualityChanged(node: "encoder", now)
+        #expect(RunCommand.words(of: event, in: plan) == "encoder: the processor is too slow: 640x360")
+        #expect(
+            RunCommand.words(of: event, in: plan, before: VideoQuality(width: 320, height: 180, limitation: .processor))
+                == "encoder: quality rose: 640x360 (before: 320x180); not full yet, because the processor is too slow")
+    }
+
     @Test func `working graphs print no warnings`() throws {
         let result = try run(
             """

@@ -38,8 +38,8 @@ struct QualityNews {
         let isBeginning = looks < Self.begun && !hasTold && quality.limitation == .none
         guard isNew && !isBeginning || isOffFromStart else { return bitsLine(quality, wish) }
         (hasTold, isTight, tightLooks) = (true, quality.limitation != .none, 0)
-        let before = isNew && told.format != quality.format ? " (before: \(told.format))" : ""
-        return "\(quality)\(before)" + (quality.limitation == .processor ? "; \(Self.advice)" : "")
+        let needsAdvice = quality.limitation == .processor && !quality.isBetter(than: told)
+        return (isNew ? quality.change(from: told) : "\(quality)") + (needsAdvice ? "; \(Self.advice)" : "")
     }
 
     /// The line for a video of the same size and rate whose frames get coarser, or fine again: bits are the first to fall.
@@ -136,6 +136,6 @@ extension VideoQuality {
     /// Whether a viewer sees the same size at the same rate.
     fileprivate func looks(like other: VideoQuality) -> Bool {
         (width, height, layers) == (other.width, other.height, other.layers)
-            && abs((framesPerSecond ?? 0) - (other.framesPerSecond ?? 0)) < 0.05
+            && abs((framesPerSecond ?? 0) - (other.framesPerSecond ?? 0)) < Self.sameRate
     }
 }

@@ -166,7 +166,10 @@ struct RunCommand: AsyncParsableCommand {
             case .interrupted: return (display.first, false, nil)
             case .event(.failed(let error)), .couldNotStart(let error): return (display.first, false, error)
             case .event(let event):
-                if let words = Self.words(of: event, in: live.plan, isFirst: display.isFirstArrival(event)) {
+                let words = Self.words(
+                    of: event, in: live.plan, isFirst: display.isFirstArrival(event),
+                    before: display.qualityBefore(event))
+                if let words {
                     if Self.explainsVideo(event, in: live.plan) { QualityChanges.shared.note(words) }
                     display.say(words)
                 }
@@ -191,8 +194,12 @@ struct RunCommand: AsyncParsableCommand {
 
     /// The line for an event that does not end the run but that the user should see.
     ///
-    /// - Parameter isFirst: whether a device arrives that was not lost before.
-    static func words(of event: MediaEvent, in plan: GraphPlan, isFirst: Bool = false) -> String? {
+    /// - Parameters:
+    ///   - isFirst: whether a device arrives that was not lost before.
+    ///   - before: the quality that another one replaces
+    static func words(
+        of event: MediaEvent, in plan: GraphPlan, isFirst: Bool = false, before: VideoQuality? = nil
+    ) -> String? {
         func device(_ node: String) -> String { DeviceWord.of(kind: plan.node(node)?.node.kind) }
         return switch event {
         case .partFailed(let error, let nodes): "Continuing without \(nodes.joined(separator: ", ")): \(error)"
@@ -203,7 +210,7 @@ struct RunCommand: AsyncParsableCommand {
         case .deviceFailedOver(let node, let device): "\(node) continues with \(device)"
         case .soundInterrupted(let node): "\(node) is silenced by the sound server while another program plays"
         case .soundResumed(let node): "\(node) is heard again"
-        case .qualityChanged(let node, let quality): "\(node): \(quality)"
+        case .qualityChanged(let node, let quality): "\(node): \(before.map(quality.change) ?? "\(quality)")"
         case .ended, .failed, .keyframeNeeded, .firstFrame: nil
         }
     }
@@ -229,6 +236,8 @@ private struct RunDisplay {
     private var last: PipelineStatistics?
     /// The nodes whose device had not come yet.
     private var waiting: Set<String> = []
+    /// The last one of each node.
+    private var qualities: [String: VideoQuality] = [:]
 
     init(_ live: LiveRun) { self.live = live }
 
@@ -239,6 +248,11 @@ private struct RunDisplay {
         default: break
         }
         return false
+    }
+
+    mutating func qualityBefore(_ event: MediaEvent) -> VideoQuality? {
+        guard case .qualityChanged(let node, let quality) = event else { return nil }
+        return qualities.updateValue(quality, forKey: node)
     }
 
     mutating func begin() {

@@ -1,7 +1,7 @@
 package import ClientCore
 internal import RoomProtocol
 
-/// The sentences about a connection that is lost and comes back, of commands and of nodes.
+/// The sentences about a connection that is lost and comes back, of commands and of nodes. Nodes also tell its problems.
 ///
 /// There is one sentence for a loss, not one for each attempt.
 package struct ConnectionNews: Sendable {
@@ -119,6 +119,7 @@ package struct ConnectionNews: Sendable {
         case .reconnected(let back): self.back(after: back.seconds, wasResumed: back.kind == .resumed)
         case .mediaInterrupted(let interruption): interrupted(interruption)
         case .mediaRestored(let seconds, let way): restored(after: seconds, way: way)
+        case .problem(let error): error.message
         default: nil
         }
     }

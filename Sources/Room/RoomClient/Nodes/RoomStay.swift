@@ -106,7 +106,7 @@ final class RoomStay: Sendable {
     /// Both functions are called on the engine's loop, in order.
     ///
     /// - Parameters:
-    ///   - onNews: gets a sentence when the server is lost or back, and when media ceases to flow or flows again
+    ///   - onNews: gets a sentence when the server is lost or back, when media ceases to flow or flows again, and about problems
     ///   - onEvent: the last event is `.ended`, which does not follow `leave`
     init(
         _ access: RoomAccess, options: RoomOptions, onNews: @escaping @Sendable (String) -> Void,

@@ -130,8 +130,9 @@ struct SpeakerRanking {
 
     private func givesWay(_ one: Int, to other: Int, now: MonotonicTime) -> Bool {
         guard isProtected(one) == isProtected(other) else { return isProtected(other) }
-        guard let first = candidates[one], let second = candidates[other], second.isSteady else { return false }
-        return isOutspoken(first, by: second, now: now)
+        guard let first = candidates[one], let second = candidates[other] else { return false }
+        guard second.hasLevels else { return rank(of: first, now: now) == .silent }
+        return second.isSteady && isOutspoken(first, by: second, now: now)
     }
 
     /// Whether one stream has fallen silent, or another one is clearly louder.
@@ -141,12 +142,14 @@ struct SpeakerRanking {
 
     /// When to review the order again although there is no other report. Nil for not at all.
     var pause: TimeInterval? {
-        guard candidates.count > Self.heard else { return nil }
         let waiting = alwaysOn.prefix(Self.mostAlwaysOn).filter { !isHeard($0) }
         if waiting.contains(where: { heardOfSame($0) < Self.mostOfOne }) { return Loudness.interval }
         if !waiting.isEmpty { return Self.pace }
-        let mayGive = order.prefix(Self.heard).contains { candidates[$0]?.hasLevels == true && !isProtected($0) }
-        return mayGive && candidates.contains { !$1.hasLevels && !isHeard($0) } ? Self.pace : nil
+        let voices = loudestFirst.prefix(Self.heard)
+        let giving = voices.firstIndex { candidates[$0]?.hasLevels == true && !isProtected($0) }
+        guard let giving else { return nil }
+        let before = voices[..<giving]
+        return candidates.contains { !$1.hasLevels && !before.contains($0) } ? Self.pace : nil
     }
 
     private func isHeard(_ id: Int) -> Bool { order.prefix(Self.heard).contains(id) }

@@ -67,10 +67,10 @@ open class RPBroadcastSampleHandler: NSObject {
     public class func main() async {
         let handler = Served(self.init())
         let failure = await handler.run()
-        if let failure {
-            FileHandle.standardError.write(Data("\(failure)\n".utf8))
-            exit(1)
-        }
+        if let failure { FileHandle.standardError.write(Data("\(failure)\n".utf8)) }
+        // A cancelled start may still look for the screen; exit handlers would destroy objects that it uses.
+        fflush(nil)
+        _exit(failure == nil ? 0 : 1)
     }
 
     /// Calls a handler, one call after the other.

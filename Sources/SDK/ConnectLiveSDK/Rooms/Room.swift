@@ -60,7 +60,8 @@ public protocol Room: AnyObject, Sendable {
 
     /// Publishes now, or when the room is connected. `onLocalMediaPublished` reports success, `onError` a failure. If the machine has
     /// no microphone, the video is published alone, and if it has no camera, the audio with a slate. An `onError` with 1201 follows
-    /// then, which is not critical and names the device. A device that is lost later raises none.
+    /// then, which is not critical and names the device. A device that is lost later raises none. A room with too many new streams takes
+    /// the media later, after an `onError` with 2014, which is not critical: the publication goes on.
     /// Throws 1311 for nil, 1901 for an object of the application's own type, 1302 if the room has ended, 1441 if this room has the
     /// media already.
     func publish(_ media: (any LocalMedia)?) throws

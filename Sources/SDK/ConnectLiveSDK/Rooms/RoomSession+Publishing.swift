@@ -41,21 +41,17 @@ extension RoomSession {
                         "The local media is an object of the application. Create it with createLocalMedia(config:)."))
         }
         let (isConnected, isThere) = state.withLock { state -> (Bool?, Bool) in
+            guard ![.disconnecting, .disconnected].contains(state.status) else { return (nil, false) }
             if let index = state.publications.firstIndex(where: { $0.media === media }) {
                 guard state.publications[index].phase == .cancelled else { return (nil, true) }
                 // When the former publication has ended.
                 (state.publications[index].phase, state.publications[index].isRecorded) = (.restarting, record)
                 return (false, false)
             }
-            switch state.status {
-            case .initialized, .connecting:
-                state.publications.append(Publication(media: media, phase: .waiting, isRecorded: record))
-                return (false, false)
-            case .connected:
-                state.publications.append(Publication(media: media, phase: .publishing, isRecorded: record))
-                return (true, false)
-            case .disconnecting, .disconnected: return (nil, false)
-            }
+            let isConnected = state.status == .connected
+            state.publications.append(
+                Publication(media: media, phase: isConnected ? .publishing : .waiting, isRecorded: record))
+            return (isConnected, false)
         }
         guard !isThere else {
             throw ConnectLiveError(

@@ -70,9 +70,15 @@ extension RoomSession {
     private func unsubscribe(_ id: Int, then: @escaping @Sendable (Result<Void, RoomError>) -> Void) {
         guard isConnected else { return then(.failure(Self.notConnected(id))) }
         guard let video = video(id) else { return then(.failure(Self.missing(id))) }
-        video.resetView()
+        let number = video.endView()
         link.unsubscribe(id) { result in
+            let goesOn =
+                switch result {
+                case .success: false
+                case .failure(let error): error.code != .notSubscribed
+                }
             if case .success = result { video.setSubscribed(false) }
+            if let number { video.viewEnded(number, goesOn: goesOn) }
             then(result.mapError { $0.failing(.unsubscribe) })
         }
     }

@@ -171,10 +171,16 @@ final class RemoteVideoStream: RemoteVideo, ShownVideo {
     /// The video is not subscribed any longer. See `ViewSettings.reset`.
     func resetView(_ number: Int? = nil) { viewing.reset(number) }
 
+    /// The video is about to be unsubscribed. See `ViewSettings.end`.
+    func endView() -> Int? { viewing.end() }
+
+    /// It is, or goes on. See `ViewSettings.ended`.
+    func viewEnded(_ number: Int, goesOn: Bool) { viewing.ended(number, goesOn: goesOn) }
+
     /// The room has ended.
     func end() {
         setSubscribed(false)
-        viewing.end()
+        viewing.roomEnded()
     }
 
     // MARK: - The application's views

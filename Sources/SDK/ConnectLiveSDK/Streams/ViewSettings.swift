@@ -24,15 +24,31 @@ final class ViewSettings: Sendable {
         }
     }
 
-    private struct State {
+    private struct Subscription {
+        let number: Int
+        let tell: Tell
         /// The newest, which the server may not have yet.
         var shown = Shown()
         /// The last that the server has accepted.
         var accepted = Shown()
         /// How many changes wait for the server's reply.
         var waiting = 0
-        var tell: Tell?
-        /// How many subscriptions have set that.
+
+        var isUnchanged: Bool { shown == Shown() && waiting == 0 }
+
+        /// The server has replied, in the order of the changes. If it refuses the last one, the one before stays.
+        mutating func replied(to shown: Shown, _ result: Result<Void, RoomError>) {
+            waiting -= 1
+            if case .success = result { accepted = shown }
+            if waiting == 0 { self.shown = accepted }
+        }
+    }
+
+    private struct State {
+        var current: Subscription?
+        /// Those whose ends are on their way to the server.
+        var ending: [Subscription] = []
+        /// How many subscriptions have begun.
         var begun = 0
         var hasEnded = false
     }
@@ -49,21 +65,23 @@ final class ViewSettings: Sendable {
         (id, hasLayers, reportError) = (info.id, info.layers > 1, report)
     }
 
-    var isPaused: Bool { state.withLock { $0.shown.isPaused } }
+    private var shown: Shown { state.withLock { $0.current?.shown ?? Shown() } }
 
-    var priority: Double { state.withLock { $0.shown.priority } }
+    var isPaused: Bool { shown.isPaused }
+
+    var priority: Double { shown.priority }
 
     var profile: VideoProfileType {
-        let type = state.withLock { $0.shown.profile }
+        let type = shown.profile
         return type == .empty && hasLayers ? .high : type
     }
 
     /// Sets how the server is told, if no subscription has. Returns the number of the subscription then, for `reset`.
     func begin(_ tell: @escaping Tell) -> Int? {
         state.withLock { state in
-            guard state.tell == nil else { return nil }
-            (state.tell, state.accepted, state.waiting) = (tell, Shown(), 0)
+            guard state.current == nil else { return nil }
             state.begun += 1
+            state.current = Subscription(number: state.begun, tell: tell)
             return state.begun
         }
     }
@@ -73,12 +91,31 @@ final class ViewSettings: Sendable {
     /// - Parameter number: of a subscription that failed, after which another one may have begun. Nil for any.
     func reset(_ number: Int? = nil) {
         state.withLock { state in
-            guard number ?? state.begun == state.begun else { return }
-            (state.tell, state.shown) = (nil, Shown())
+            if number ?? state.current?.number == state.current?.number { state.current = nil }
         }
     }
 
-    func end() { state.withLock { $0 = State(hasEnded: true) } }
+    /// Ends the telling, as `reset`, unless the subscription goes on after all. Returns its number, for `ended`.
+    func end() -> Int? {
+        state.withLock { state in
+            guard let ending = state.current else { return nil }
+            state.current = nil
+            state.ending.append(ending)
+            return ending.number
+        }
+    }
+
+    /// The end of a subscription has reached the server. Otherwise it goes on with its settings. One that was to follow it has been
+    /// refused then, and its changes have reached the former.
+    func ended(_ number: Int, goesOn: Bool) {
+        state.withLock { state in
+            guard let index = state.ending.firstIndex(where: { $0.number == number }) else { return }
+            let former = state.ending.remove(at: index)
+            if goesOn, state.current?.isUnchanged ?? true { state.current = former }
+        }
+    }
+
+    func roomEnded() { state.withLock { $0 = State(hasEnded: true) } }
 
     /// - Parameter then: called with the server's reply. By default, a failure is reported
     func setPaused(_ isPaused: Bool, then: (@Sendable (Result<Void, RoomError>) -> Void)? = nil) throws {
@@ -138,21 +175,24 @@ final class ViewSettings: Sendable {
         _ code: RoomError.Code, _ then: @escaping @Sendable (Result<Void, RoomError>) -> Void,
         _ edit: (inout Shown) -> Void
     ) throws(ConnectLiveError) -> Bool {
-        let (tell, number, shown, isOther) = try state.withLock { state throws(ConnectLiveError) in
+        let (subscription, isOther) = try state.withLock { state throws(ConnectLiveError) in
             guard !state.hasEnded else {
                 throw ConnectLiveError(RoomError(.videoReleased, "The room of video \(id) has ended."))
             }
-            guard let tell = state.tell else {
+            guard var subscription = state.current else {
                 throw ConnectLiveError(
                     RoomError(.notSubscribed, "Video \(id) is not subscribed. Subscribe before you change it."))
             }
-            let before = state.shown
-            edit(&state.shown)
-            if state.shown != before { state.waiting += 1 }
-            return (tell, state.begun, state.shown, state.shown != before)
+            let before = subscription.shown
+            edit(&subscription.shown)
+            guard subscription.shown != before else { return (subscription, false) }
+            subscription.waiting += 1
+            state.current = subscription
+            return (subscription, true)
         }
         guard isOther else { return false }
-        tell(shown.view) { [self] result in
+        let (number, shown) = (subscription.number, subscription.shown)
+        subscription.tell(shown.view) { [self] result in
             replied(to: shown, of: number, result)
             then(
                 result.mapError { error in
@@ -166,15 +206,13 @@ final class ViewSettings: Sendable {
         return true
     }
 
-    /// The server has replied, in the order of the changes. If it refuses the last one, the one before stays.
-    ///
     /// - Parameter number: of the subscription, which may have ended
     private func replied(to shown: Shown, of number: Int, _ result: Result<Void, RoomError>) {
         state.withLock { state in
-            guard state.tell != nil, state.begun == number else { return }
-            state.waiting -= 1
-            if case .success = result { state.accepted = shown }
-            if state.waiting == 0 { state.shown = state.accepted }
+            if state.current?.number == number { state.current?.replied(to: shown, result) }
+            for index in state.ending.indices where state.ending[index].number == number {
+                state.ending[index].replied(to: shown, result)
+            }
         }
     }
 }

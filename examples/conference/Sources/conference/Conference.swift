@@ -21,16 +21,23 @@ import Foundation
         var identifier: String?
     }
 
+    /// The cameras or microphones, and the choice among them.
+    struct Choice {
+        var devices: [Device] = []
+        /// The place of the one that the keys have reached.
+        var index = 0
+        /// The place of the one that the media uses.
+        var inUse = 0
+    }
+
     var roomName: String
     var name: String
     private(set) var stage = Stage.lobby
     private(set) var chat: [String] = []
     /// The latest news, in a sentence.
     private(set) var notice = ""
-    private(set) var cameras: [Device] = []
-    private(set) var microphones: [Device] = []
-    private(set) var camera = 0
-    private(set) var microphone = 0
+    private(set) var cameras = Choice()
+    private(set) var microphones = Choice()
     private(set) var isSharing = false
 
     let usesTestPattern: Bool
@@ -48,8 +55,8 @@ import Foundation
         (self.roomName, self.name, self.usesTestPattern) = (roomName, name, usesTestPattern)
     }
 
-    var isCameraOn: Bool { media?.video.active ?? false && (usesTestPattern || !cameras.isEmpty) }
-    var isMicrophoneOn: Bool { media?.audio.active ?? false && (usesTestPattern || !microphones.isEmpty) }
+    var isCameraOn: Bool { media?.video.active ?? false && (usesTestPattern || !cameras.devices.isEmpty) }
+    var isMicrophoneOn: Bool { media?.audio.active ?? false && (usesTestPattern || !microphones.devices.isEmpty) }
 
     func say(_ text: String) { notice = text }
 
@@ -62,17 +69,18 @@ import Foundation
         if !usesTestPattern {
             say("Looking for cameras and microphones…")
             let (found, heard) = await Task.detached { (Devices.cameras(), Devices.sound().microphones) }.value
-            cameras = found.map { Device(label: $0.name, identifier: $0.path) }
+            cameras.devices = found.map { Device(label: $0.name, identifier: $0.path) }
             // The one that media begins with: `connectlive devices bind front` may name any of them.
-            if cameras.count > 1 { cameras.insert(Device(label: "front", identifier: nil), at: 0) }
-            microphones = heard.map { Device(label: $0.name, identifier: $0.lastingName) }
+            if found.count > 1 { cameras.devices.insert(Device(label: "front", identifier: nil), at: 0) }
+            microphones.devices = heard.map { Device(label: $0.name, identifier: $0.lastingName) }
             // The one that media uses if none is chosen.
-            microphone = heard.firstIndex(where: \.isDefault) ?? 0
+            microphones.index = heard.firstIndex(where: \.isDefault) ?? 0
+            microphones.inUse = microphones.index
         }
         var config = Config()
         config.mediaOptions.usesTestPattern = usesTestPattern
-        config.mediaOptions.hasVideo = usesTestPattern || !cameras.isEmpty
-        config.mediaOptions.hasAudio = usesTestPattern || !microphones.isEmpty
+        config.mediaOptions.hasVideo = usesTestPattern || !cameras.devices.isEmpty
+        config.mediaOptions.hasAudio = usesTestPattern || !microphones.devices.isEmpty
         config.mediaOptions.isMirror = false
         media = ConnectLive.createLocalMedia(config: config)
         media?.attach(ownView)
@@ -80,28 +88,30 @@ import Foundation
         do { try await media?.start() } catch { say(error.localizedDescription) }
     }
 
-    func chooseCamera(step: Int) { choose(\.camera, of: cameras, step) { $0.cameraDevice = $1 } }
+    func chooseCamera(step: Int) { choose(\.cameras, step) { $0.cameraDevice = $1 } }
 
     func chooseMicrophone(step: Int) {
-        choose(\.microphone, of: microphones, step) { if let identifier = $1 { $0.microphone = .device(identifier) } }
+        choose(\.microphones, step) { if let identifier = $1 { $0.microphone = .device(identifier) } }
     }
 
     private func choose(
-        _ chosen: ReferenceWritableKeyPath<Conference, Int>, of devices: [Device], _ step: Int,
+        _ choice: ReferenceWritableKeyPath<Conference, Choice>, _ step: Int,
         _ change: @escaping @Sendable (inout LocalMediaOptions, String?) -> Void
     ) {
+        let devices = self[keyPath: choice].devices
         guard let media, devices.count > 1 else { return say("There is no other device.") }
-        let former = self[keyPath: chosen]
-        let index = (former + step + devices.count) % devices.count
+        let index = (self[keyPath: choice].index + step + devices.count) % devices.count
         let device = devices[index]
         // At once, so that the next key goes on from here.
-        self[keyPath: chosen] = index
+        self[keyPath: choice].index = index
         Task {
             do {
                 try await media.update { change(&$0, device.identifier) }
+                self[keyPath: choice].inUse = index
                 say("Now: \(device.label)")
             } catch {
-                if self[keyPath: chosen] == index { self[keyPath: chosen] = former }
+                // Unless another key has gone on.
+                if self[keyPath: choice].index == index { self[keyPath: choice].index = self[keyPath: choice].inUse }
                 say(error.localizedDescription)
             }
         }
@@ -130,12 +140,12 @@ import Foundation
     // MARK: - The room
 
     func toggleMicrophone() {
-        guard let media, usesTestPattern || !microphones.isEmpty else { return say("There is no microphone.") }
+        guard let media, usesTestPattern || !microphones.devices.isEmpty else { return say("There is no microphone.") }
         media.audio.active.toggle()
     }
 
     func toggleCamera() {
-        guard let media, usesTestPattern || !cameras.isEmpty else { return say("There is no camera.") }
+        guard let media, usesTestPattern || !cameras.devices.isEmpty else { return say("There is no camera.") }
         media.video.active.toggle()
     }
 

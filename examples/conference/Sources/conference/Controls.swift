@@ -90,15 +90,16 @@ enum Key: Equatable {
     var form: [(field: Field, label: String, value: String)] {
         [
             (.room, "Room", conference.roomName), (.name, "Name", conference.name),
-            (.camera, "Camera", chosen(conference.cameras, conference.camera)),
-            (.microphone, "Microphone", chosen(conference.microphones, conference.microphone)),
+            (.camera, "Camera", chosen(conference.cameras)),
+            (.microphone, "Microphone", chosen(conference.microphones)),
         ]
     }
 
-    private func chosen(_ devices: [Conference.Device], _ index: Int) -> String {
+    private func chosen(_ choice: Conference.Choice) -> String {
         if conference.usesTestPattern { return "test pattern" }
-        guard devices.indices.contains(index) else { return "none found: you join without one" }
-        return devices.count > 1 ? "‹ \(devices[index].label) ›" : devices[index].label
+        guard choice.devices.indices.contains(choice.index) else { return "none found: you join without one" }
+        let label = choice.devices[choice.index].label
+        return choice.devices.count > 1 ? "‹ \(label) ›" : label
     }
 
     var help: String {

@@ -13,8 +13,9 @@ import Foundation
         } catch {
             return finishBroadcastWithError(error)
         }
-        share?.start { [weak self] code, message in
-            let reason = "The share has ended (\(code.rawValue)): \(message)"
+        share?.start { [weak self] _, message in
+            // The application prints it among its own lines.
+            let reason = "screen-extension: \(message)"
             self?.finishBroadcastWithError(
                 NSError(domain: "screen-extension", code: 1, userInfo: [NSLocalizedDescriptionKey: reason]))
         }
