@@ -47,8 +47,6 @@ struct TimerHeap {
         var time: MonotonicTime
         var order: UInt64
         var timer: LoopTimer
-
-        func isBefore(_ other: Entry) -> Bool { (time, order) < (other.time, other.order) }
     }
 
     private var entries: [Entry] = []
@@ -99,9 +97,13 @@ struct TimerHeap {
         entries[b].timer.position = b
     }
 
+    private func isBefore(_ a: Int, _ b: Int) -> Bool {
+        (entries[a].time, entries[a].order) < (entries[b].time, entries[b].order)
+    }
+
     private mutating func rise(from position: Int) {
         var child = position
-        while child > 0, entries[child].isBefore(entries[(child - 1) / 2]) {
+        while child > 0, isBefore(child, (child - 1) / 2) {
             swap(child, (child - 1) / 2)
             child = (child - 1) / 2
         }
@@ -109,7 +111,7 @@ struct TimerHeap {
 
     private mutating func sink(from position: Int) {
         var parent = position
-        while let child = firstChild(of: parent), entries[child].isBefore(entries[parent]) {
+        while let child = firstChild(of: parent), isBefore(child, parent) {
             swap(parent, child)
             parent = child
         }
@@ -119,6 +121,6 @@ struct TimerHeap {
     private func firstChild(of parent: Int) -> Int? {
         let (left, right) = (2 * parent + 1, 2 * parent + 2)
         guard left < entries.count else { return nil }
-        return right < entries.count && entries[right].isBefore(entries[left]) ? right : left
+        return right < entries.count && isBefore(right, left) ? right : left
     }
 }
