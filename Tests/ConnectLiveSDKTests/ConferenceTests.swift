@@ -108,17 +108,12 @@ extension SDKTests {
 
         /// A microphone that hears what is played into the sink "microphone".
         private func plug(_ name: String, into environment: [String: String]) throws {
-            try control(
-                [
-                    "load-module", "module-remap-source", "source_name=\(name)", "master=microphone.monitor",
-                    "source_properties=device.description=\(name)",
-                ], environment)
-        }
-
-        private func control(_ arguments: [String], _ environment: [String: String]) throws {
             let program = Process()
             program.executableURL = URL(fileURLWithPath: "/usr/bin/pactl")
-            program.arguments = arguments
+            program.arguments = [
+                "load-module", "module-remap-source", "source_name=\(name)", "master=microphone.monitor",
+                "source_properties=device.description=\(name)",
+            ]
             program.environment = environment
             let outcome = try program.runToEnd(within: 20)
             try #require(outcome.status == 0, "\(outcome.output)")
@@ -148,24 +143,6 @@ extension SDKTests {
                 ann.type("\u{3}")
                 try await waitFor("the end") { ann.exitCode == 0 }
                 try await host.leave()
-            }
-        }
-
-        @Test(.enabled(if: Devices.cameras().isEmpty))
-        func `quick keys to microphones that are gone leave the one that is in use`() async throws {
-            let server = try Fixture.soundServer("--microphone")
-            for name in ["left", "right", "third"] { try plug(name, into: server.answer.environment) }
-            try await onStage { stage in
-                let environment = server.answer.environment.merging(environment(stage)) { own, _ in own }
-                let ann = try TerminalProgram("conference", ["kitchen", "Ann"], environment: environment)
-                try await waitFor("the first of three microphones") { ann.shows("Microphone: ‹ left ›") }
-                try control(["unload-module", "module-remap-source"], server.answer.environment)
-                try plug("left", into: server.answer.environment)
-                ann.type("\u{1b}[B\u{1b}[B\u{1b}[B\u{1b}[C\u{1b}[C")
-                try await waitFor("the failure") { ann.shows("third") }
-                try await waitFor("the first again") { ann.shows("Microphone: ‹ left ›") }
-                ann.type("\u{3}")
-                try await waitFor("the end") { ann.exitCode == 0 }
             }
         }
 
