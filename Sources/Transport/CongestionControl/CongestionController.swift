@@ -332,6 +332,7 @@ extension CongestionController {
         application.setEstimate(estimate)
         let isCongested =
             delayBased.usage != .normal || lossBased.state != .unlimited || feedbackTimeout.isExceeded
+            || (path.stopsOften && !settings.isPlain)
         planner.setEstimate(estimate, limit: isCongested ? .congested : .none, queue: path.queue, now: now)
         path.note(estimate, now: now)
         let drained =
