@@ -268,6 +268,10 @@ extension CongestionController {
         for packet in arrived {
             result = probeResults.add(packet, of: probe(packet.probe)) ?? result
         }
+        if let found = result, found.isCapacityAlone {
+            if let capacity = found.capacity { delayBased.setCapacity(capacity) }
+            return nil
+        }
         if let rate = result?.rate, let acknowledged {
             result?.rate = max(rate, min(delayBased.estimate, acknowledged * Self.probeDrop))
         }
