@@ -275,6 +275,10 @@ extension CongestionController {
                 result = probeResults.add(packet, of: probe(packet.probe)) ?? result
             }
         }
+        if let found = result, found.isCapacityAlone {
+            if let capacity = found.capacity { delayBased.setCapacity(capacity) }
+            return nil
+        }
         if let rate = result?.rate, let acknowledged {
             result?.rate = max(rate, min(delayBased.estimate, acknowledged * Self.probeDrop))
         }
@@ -339,6 +343,7 @@ extension CongestionController {
         application.setEstimate(estimate)
         let isCongested =
             delayBased.usage != .normal || lossBased.state != .unlimited || feedbackTimeout.isExceeded
+            || (path.stopsOften && !settings.isPlain)
         planner.setEstimate(estimate, limit: isCongested ? .congested : .none, queue: path.queue, now: now)
         path.note(estimate, now: now)
         let drained =

@@ -47,6 +47,8 @@ struct DelayBasedEstimate: Sendable {
     var usage: DelayTrend.Usage { trend.usage }
 
     mutating func setMinimum(_ rate: DataRate) { control.minimum = rate }
+    /// A probe filled the link, and changes the estimate no further.
+    mutating func setCapacity(_ rate: DataRate) { control.setCapacity(rate) }
     mutating func setRoundTrip(_ time: TimeInterval) { control.roundTrip = time }
 
     /// This end stood still, and did not read the feedback that arrived.

@@ -35,7 +35,11 @@ public struct PathDelay: Sendable {
     /// The longest round trip of the last feedback, with the receiver's wait.
     private(set) var longest: TimeInterval?
 
+    /// Packets wait again and again for a moment.
+    var stopsOften: Bool { stops.areKnown }
+
     private var own = OwnQueue()
+    private var stops = PathStops()
     /// Of the last 30 to 60 s, on two clocks.
     private(set) var leastDelay: TimeInterval?
     private var nextLeastDelay: TimeInterval?
@@ -58,6 +62,7 @@ public struct PathDelay: Sendable {
     mutating func returned(now: MonotonicTime) {
         returnedAt = now
         own.clear()
+        stops = PathStops()
         forgetSteps()
     }
 
@@ -96,6 +101,7 @@ public struct PathDelay: Sendable {
             if followsSteps { noteStep(delay, packets.count, now) }
             queue = max(.zero, delay - (leastDelay ?? delay))
             foreignQueue = max(.zero, foreignDelay - (leastDelay ?? delay))
+            stops.add(queue, now: now)
         }
         self.longest = longest
         guard let shortest, shortest >= .zero else { return false }

@@ -14,9 +14,10 @@ struct ProbePlanner: Sendable {
     /// Before there is media, probes repeat each second for this long.
     static let idleTime = TimeInterval.seconds(5)
     /// While media uses the estimate and no queue grows, a probe of this times the estimate, at this interval. Its
-    /// result counts only if it exceeds the estimate by `ProbeResults.explorationGain`.
-    static let explorationScale = 2.0
-    static let explorationDuration = TimeInterval.milliseconds(40)
+    /// result counts only if it exceeds the estimate by `ProbeResults.explorationGain`. If it has `confirmation` of the
+    /// difference, the next one follows immediately.
+    static let explorationScale = 1.8
+    static let explorationDuration = TimeInterval.milliseconds(50)
     /// The interval doubles after each exploration in vain, between these.
     static let explorationIntervals = TimeInterval.seconds(3)...TimeInterval.seconds(6)
     /// From the probe after an outage to the next exploration.
@@ -53,6 +54,8 @@ struct ProbePlanner: Sendable {
     private var limit = Limit.none
     private var queue = TimeInterval.zero
     private var neededToGoOn = DataRate.unlimited
+    /// The probe whose result it waits for is an exploration.
+    private var isExploring = false
     private var probed: MonotonicTime?
     private var idleUntil = MonotonicTime.zero
     private var limitedSince: MonotonicTime?
@@ -116,7 +119,8 @@ struct ProbePlanner: Sendable {
         self.queue = queue
         if rate < estimate * Self.drop { lastDrop = (estimate, now) }
         estimate = rate
-        if state == .waiting, rate > neededToGoOn { request([rate * Self.further], goesOn: true, now) }
+        guard state == .waiting, rate > neededToGoOn else { return }
+        if isExploring { explore(now: now) } else { request([rate * Self.further], goesOn: true, now) }
     }
 
     /// A queue drained after an overuse. A rate far below the one before was perhaps too careful.
@@ -153,6 +157,7 @@ struct ProbePlanner: Sendable {
         } else if let time = limitedTime(after: probed), now >= time {
             request([estimate * Self.limitedScale], goesOn: true, now)
         } else if mayExplore, now >= probed + explorationInterval {
+            chooseInterval()
             explore(now: now)
         }
     }
@@ -164,14 +169,18 @@ struct ProbePlanner: Sendable {
         return max(limitedSince, probed) + Self.limitedInterval
     }
 
-    /// Measures whether the link carries twice the estimate.
-    private mutating func explore(now: MonotonicTime) {
+    /// Explorations in vain become rarer.
+    private mutating func chooseInterval() {
         if let exploredFrom, estimate < exploredFrom * ProbeResults.explorationGain {
             explorationInterval = min(explorationInterval * 2, Self.explorationIntervals.upperBound)
         } else {
             explorationInterval = Self.explorationIntervals.lowerBound
         }
         exploredFrom = estimate
+    }
+
+    /// Measures whether the link carries much more than the estimate.
+    private mutating func explore(now: MonotonicTime) {
         request([estimate * Self.explorationScale], goesOn: true, explored: estimate, now)
     }
 
@@ -217,6 +226,8 @@ struct ProbePlanner: Sendable {
         }
         guard goesOn else { return complete() }
         state = .waiting
-        neededToGoOn = last * Self.confirmation
+        isExploring = explored != nil
+        let known = explored ?? .zero
+        neededToGoOn = known + (last - known) * Self.confirmation
     }
 }

@@ -24,6 +24,8 @@ struct ProbeResults: Sendable {
         var rate: DataRate
         /// The rate of the link, if the probe filled it.
         var capacity: DataRate?
+        /// An exploration filled the link, with too little more than the estimate to raise it.
+        var isCapacityAlone = false
     }
 
     private struct Cluster {
@@ -93,9 +95,12 @@ struct ProbeResults: Sendable {
         let share = probe.explored == nil ? Self.neededShare : Self.neededExplorationShare
         guard cluster.packets >= Int(Double(probe.minimumPackets) * share), cluster.bytes >= probe.minimumBytes * share
         else { return nil }
-        guard let result = rate(of: cluster) else { return nil }
+        guard var result = rate(of: cluster) else { return nil }
         let gain = result.capacity == nil ? Self.explorationGain : Self.fullExplorationGain
-        if let explored = probe.explored, result.rate < explored * gain { return nil }
+        if let explored = probe.explored, result.rate < explored * gain {
+            guard result.capacity != nil else { return nil }
+            result.isCapacityAlone = true
+        }
         return result
     }
 

@@ -14,6 +14,8 @@ struct RateControl: Sendable {
     static let backOffMargin = DataRate.kilobits(5)
     /// The increase per second without a known capacity.
     static let growth = 1.08
+    /// Below this share of a known capacity, the increase is the same.
+    static let belowCapacity = 0.98
     /// The estimate exceeds the acknowledged rate by at most this factor and `lead`.
     static let maximumLead = 1.5
     static let lead = DataRate.kilobits(10)
@@ -47,10 +49,12 @@ struct RateControl: Sendable {
     /// The estimate at the first back-off of the overuse that lasts, and the share of the acknowledged rate that is left.
     private var overuse: (estimate: DataRate, share: Double)?
     private let gentleBackOff: Double
+    private let isPlain: Bool
 
-    /// - Parameter isPlain: no back-off is gentle
+    /// - Parameter isPlain: no back-off is gentle, and growth is slow whenever the capacity is known
     init(start: DataRate, minimum: DataRate, isPlain: Bool = false) {
         gentleBackOff = isPlain ? Self.backOff : Self.gentleBackOff
+        self.isPlain = isPlain
         estimate = max(start, minimum)
         acknowledged = start
         self.minimum = minimum
@@ -60,12 +64,21 @@ struct RateControl: Sendable {
     /// - Parameter capacity: the rate of the link, if the probe filled it
     mutating func set(_ rate: DataRate, capacity rateOfLink: DataRate? = nil, now: MonotonicTime) {
         if let rateOfLink {
-            if rateOfLink < capacity.lowerBound || rateOfLink > capacity.upperBound { capacity.forget() }
-            capacity.probed(rateOfLink)
+            noteProbe(of: rateOfLink)
             share = rateOfLink * (Self.probedShare / Self.sameShare)
         }
         estimate = max(rate, minimum)
         changed = now
+    }
+
+    /// A probe filled the link, and changes the estimate no further. Less than the estimate is the share of a moment.
+    mutating func setCapacity(_ rate: DataRate) {
+        if rate > estimate { noteProbe(of: rate) }
+    }
+
+    private mutating func noteProbe(of capacityOfLink: DataRate) {
+        if capacityOfLink < capacity.lowerBound || capacityOfLink > capacity.upperBound { capacity.forget() }
+        capacity.probed(capacityOfLink)
     }
 
     /// Whether a back-off is due again. One per round trip, unless the acknowledged rate is below half of the estimate.
@@ -101,12 +114,16 @@ struct RateControl: Sendable {
         let limit = acknowledged * Self.maximumLead + Self.lead
         guard estimate < limit else { return }
         let step: DataRate
-        if capacity.estimate == nil {
+        if isFarBelowCapacity {
             step = max(estimate * (power(Self.growth, min(elapsed.seconds, 1)) - 1), .kilobits(1))
         } else {
             step = nearMaximumIncrease * elapsed.seconds
         }
         estimate = max(min(estimate + step, limit), minimum)
+    }
+
+    private var isFarBelowCapacity: Bool {
+        capacity.estimate == nil || (!isPlain && estimate < capacity.lowerBound * Self.belowCapacity)
     }
 
     /// There is no queue, although this much arrives: the path carries it. Video that does not follow the estimate exceeds

@@ -8,7 +8,7 @@ struct SimulatedLink {
         var rates: [(from: Double, kilobits: Double)]
         /// Milliseconds in one direction.
         var delay: Double
-        /// The longest queue, in milliseconds at the current rate. At least ten packets.
+        /// The longest queue, in milliseconds at the current rate, or at the last one before a stop. At least ten packets.
         var queue = 2000.0
         /// The longest queue in packets.
         var queuePackets = Int.max
@@ -52,6 +52,8 @@ struct SimulatedLink {
     private var lastArrival = 0.0
     private var tokens = (bytes: 0.0, at: -1.0)
     private var step = 0
+    /// The last rate at which it carried packets. A link that stops keeps its queue.
+    private var carried = 0.0
 
     init(_ settings: Settings, seed: UInt64) {
         self.settings = settings
@@ -90,7 +92,8 @@ struct SimulatedLink {
             head = 0
         }
         while step + 1 < settings.rates.count, settings.rates[step + 1].from <= time { step += 1 }
-        let limit = max(15_000, settings.rates[step].kilobits * 125 * settings.queue / 1000)
+        if settings.rates[step].kilobits > 0 { carried = settings.rates[step].kilobits }
+        let limit = max(15_000, carried * 125 * settings.queue / 1000)
         guard queuedBytes + bytes <= limit, queued.count - head < settings.queuePackets, isWithinPolicy(bytes, time)
         else {
             dropped += 1

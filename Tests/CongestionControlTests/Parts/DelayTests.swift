@@ -154,6 +154,24 @@ import Testing
         #expect(foreign(afterOutage: true) == milliseconds(3400))
     }
 
+    @Test
+    func `a queue that fills and drains within 200 ms three times shows a path that stops often, for a second`() {
+        func path(period: Double) -> PathDelay {
+            var path = PathDelay()
+            for number in 0..<8 {
+                let sent = Double(number) * period / 2
+                let queue = number % 2 == 0 ? 0.0 : 100
+                path.add([packet(number, sent: sent, arrival: sent + 20 + queue)], now: at(sent + 40 + queue))
+            }
+            return path
+        }
+        #expect(!path(period: 400).stopsOften)
+        var often = path(period: 200)
+        #expect(often.stopsOften)
+        often.add([packet(8, sent: 2000, arrival: 2020)], now: at(2040))
+        #expect(!often.stopsOften)
+    }
+
     @Test("A new least delay counts after half a minute to a minute")
     func window() {
         var path = PathDelay()

@@ -78,9 +78,11 @@ import Testing
     func exploration() {
         #expect(result(cluster(4000, explored: 2000), arriving: 4000) != nil)
         #expect(result(cluster(4000, explored: 3800), arriving: 4000) == nil)
-        // It filled the link: other traffic may have made room.
-        #expect(result(cluster(4000, explored: 2000), arriving: 2500) == nil)
-        #expect(result(cluster(4000, explored: 1000), arriving: 2500) != nil)
+        // It filled the link: other traffic may have made room. The rate of the link is known.
+        let full = result(cluster(4000, explored: 2000), arriving: 2500)
+        #expect(full?.isCapacityAlone == true)
+        #expect(abs((full?.capacity?.kilobits ?? 0) - 2500) < 1)
+        #expect(result(cluster(4000, explored: 1000), arriving: 2500)?.isCapacityAlone == false)
     }
 }
 
@@ -186,7 +188,7 @@ import Testing
         planner.handleTimeout(now: at(1000))
         planner.handleTimeout(now: at(3000))
         let probe = planner.takePending()
-        #expect(probe?.rate == .kilobits(1600))
+        #expect(probe?.rate == .kilobits(1440))
         #expect(probe?.explored == .kilobits(800))
         planner.handleTimeout(now: at(4000))
         estimate(&planner, 820, 4100)
@@ -195,9 +197,27 @@ import Testing
         #expect(planner.nextTimeout == .never)
         estimate(&planner, 820, 4300)
         planner.handleTimeout(now: at(6000))
-        #expect(rates(&planner) == [1640])
+        #expect(rates(&planner) == [1476])
         planner.handleTimeout(now: at(7000))
         #expect(planner.nextTimeout == at(12_000))
+    }
+
+    @Test
+    func `an exploration that succeeds is followed by one of the new estimate`() {
+        var planner = begun()
+        _ = rates(&planner)
+        estimate(&planner, 800, 100)
+        planner.handleTimeout(now: at(1000))
+        planner.handleTimeout(now: at(3000))
+        _ = rates(&planner)
+        // 70 % of the difference to 1440 are 448.
+        estimate(&planner, 1240, 3100)
+        #expect(rates(&planner).isEmpty)
+        estimate(&planner, 1250, 3200)
+        let further = planner.takePending()
+        #expect(further?.rate == .kilobits(2250))
+        #expect(further?.explored == .kilobits(1250))
+        #expect(further?.duration == milliseconds(50))
     }
 
     @Test("No probe is sent while the path is congested")

@@ -90,14 +90,31 @@ import Testing
     func additive() {
         var control = control(1000)
         control.update(.over, acknowledged: .kilobits(1000), recent: nil, now: at(300))
-        control.update(.normal, acknowledged: .kilobits(850), recent: nil, now: at(500))
+        control.set(.kilobits(950), now: at(400))
+        control.update(.normal, acknowledged: .kilobits(950), recent: nil, now: at(500))
         let before = control.estimate
-        control.update(.normal, acknowledged: .kilobits(850), recent: nil, now: at(1500))
-        // Frames of 3521 bytes are three packets, one of them each 400 ms.
+        control.update(.normal, acknowledged: .kilobits(950), recent: nil, now: at(1500))
+        // Frames of 3958 bytes are four packets, one of them each 400 ms.
         let step = (control.estimate - before).kilobits
-        #expect(step > 20 && step < 30)
+        #expect(step > 15 && step < 25)
         control.roundTrip = milliseconds(300)
         #expect(control.nearMaximumIncrease.kilobits < step / 1.8)
+    }
+
+    @Test
+    func `far below a capacity that a probe showed, the rate grows as without one`() {
+        func growth(capacity: Double) -> Double {
+            var control = control(500)
+            control.setCapacity(.kilobits(capacity))
+            for step in 1...10 {
+                control.update(.normal, acknowledged: .kilobits(500), recent: nil, now: at(Double(step) * 100))
+            }
+            return control.estimate.kilobits - 500
+        }
+        #expect(growth(capacity: 700) > 35)
+        #expect(growth(capacity: 520) < 25)
+        // Others left less than the estimate for a moment.
+        #expect(growth(capacity: 480) > 35)
     }
 
     @Test("The rate exceeds the acknowledged one by half and 10 kbit/s at most")
