@@ -43,7 +43,7 @@ struct Scenario: CustomStringConvertible, Sendable {
 
     var description: String { name }
 
-    /// No decision about the control has seen them. Rules were compared on 1 to 16, 100 to 115 and 200 to 215.
+    /// No constant was chosen after them. Rules were compared on 1 to 32, 100 to 115, 200 to 215 and 400 to 415.
     static let unseenSeeds: Range<UInt64> = 300..<316
 
     /// The values of the bands.
