@@ -217,16 +217,16 @@ extension Scenario {
             return link(2000, roundTrip: 50, screen)
         },
         Scenario(
-            "screen, 4000 kbit/s that stop for 500 ms each 4 s", seconds: 20,
+            "screen, 4000 kbit/s for 4 s, nothing for 500 ms, and so on", seconds: 20,
             [
-                Band("lowest from 2 s", 100...4000, goal: 2050...4000) { $0.lowest(2, 20) },
-                Band("highest from 2 s", 100...4000, goal: 2050...4000) { $0.highest(2, 20) },
+                Band("lowest from 2 s", 500...4300, goal: 2250...4200) { $0.lowest(2, 20) },
+                Band("highest from 2 s", 500...4300, goal: 2250...4200) { $0.highest(2, 20) },
             ]
         ) {
             var screen = flow()
             screen.video = VideoSource(screenChangesEvery: 5)
             return link(0, roundTrip: 50, screen) {
-                $0.rates = (0..<6).flatMap { [(Double($0) * 4, 4000), (Double($0) * 4 + 3.5, 0)] }
+                $0.rates = (0..<5).flatMap { [(Double($0) * 4.5, 4000), (Double($0) * 4.5 + 4, 0)] }
             }
         },
         Scenario(
@@ -300,14 +300,14 @@ extension Scenario {
             [Band("lowest from 2 s", 1000...3150, goal: 2000...3150) { $0.lowest(2, 10) }]
         ) { link(3000, roundTrip: 80) { $0.loss = .independent(0.01) } },
         Scenario(
-            "5000 kbit/s that stop for 100 ms each 200 ms", seconds: 20,
+            "5000 kbit/s for 200 ms, nothing for 100 ms, and so on", seconds: 20,
             [
-                Band("lowest from 2 s", 1200...5000, goal: 1850...2625) { $0.lowest(2, 20) },
-                Band("highest from 2 s", 1200...5000, goal: 1850...2625) { $0.highest(2, 20) },
+                Band("lowest from 2 s", 1200...5000, goal: 2267...3500) { $0.lowest(2, 20) },
+                Band("highest from 2 s", 1200...5000, goal: 2267...3500) { $0.highest(2, 20) },
             ]
         ) {
             link(0, roundTrip: 50) {
-                $0.rates = (0..<100).flatMap { [(Double($0) * 0.2, 5000), (Double($0) * 0.2 + 0.1, 0)] }
+                $0.rates = (0..<67).flatMap { [(Double($0) * 0.3, 5000), (Double($0) * 0.3 + 0.2, 0)] }
             }
         },
     ]

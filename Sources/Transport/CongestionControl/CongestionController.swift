@@ -34,7 +34,7 @@ public final class CongestionController {
         public var isPaused: Bool
     }
 
-    /// The pacing rate relative to the target, before and after the first feedback.
+    /// The pacing rate relative to the estimate, before and after the first feedback.
     static let firstPacing = 2.5
     static let pacing = 1.1
     /// In the first seconds, the delay-based estimate is trusted before there are observations of loss.
