@@ -20,7 +20,7 @@ import Testing
             news.sentence(about: .reconnecting(attempt: 1, stopped))
                 == "The connection to the server is lost; trying again for 30 s. (The server is shutting down.)")
         let rejoined = Return(kind: .rejoined(participant: "p-2"), duration: .seconds(40))
-        #expect(news.sentence(about: .reconnected(rejoined)) == "Back after 40.0 s, as another participant.")
+        #expect(news.sentence(about: .reconnected(rejoined)) == "Back after 40.0 s, as another participant: p-2.")
     }
 
     @Test func `while the server is lost, media that does not flow either is no news`() {
@@ -30,7 +30,7 @@ import Testing
         #expect(
             news.interrupted(MediaInterruption(isOutgoing: true, seconds: 2.5), now: begin + .seconds(2.5)) == nil)
         #expect(news.outage(now: begin + .seconds(4)) == "the server has been lost for 4 s")
-        #expect(news.back(after: 6, wasResumed: true, now: begin + .seconds(6)) == "Back after 6.0 s.")
+        #expect(news.back(after: 6, now: begin + .seconds(6)) == "Back after 6.0 s.")
         #expect(news.restored(after: 6.2, now: begin + .seconds(6.2)) == nil)
     }
 
@@ -91,16 +91,16 @@ import Testing
         #expect(news.outage(now: begin + .seconds(2)) == "nothing has arrived from the room for 5 s")
         _ = news.lost(because: "", now: begin + .seconds(6))
         #expect(news.outage(now: begin + .seconds(7)) == "the server has been lost for 1 s")
-        #expect(news.back(after: 4, wasResumed: true, now: begin + .seconds(10)) == "Back after 13.0 s.")
+        #expect(news.back(after: 4, now: begin + .seconds(10)) == "Back after 13.0 s.")
         #expect(news.restored(after: 14, now: begin + .seconds(11)) == nil)
         #expect(news.outage(now: begin + .seconds(11)) == nil)
         // Media that comes much later is news.
         _ = news.interrupted(MediaInterruption(isOutgoing: false, seconds: 3), now: begin)
-        _ = news.back(after: 4, wasResumed: true, now: begin + .seconds(10))
+        _ = news.back(after: 4, now: begin + .seconds(10))
         #expect(news.restored(after: 17, now: begin + .seconds(14)) == "Media flows again after 17.0 s.")
         // An outage of the server alone.
         _ = news.lost(because: "", now: begin + .seconds(20))
-        #expect(news.back(after: 2, wasResumed: true, now: begin + .seconds(22)) == "Back after 2.0 s.")
+        #expect(news.back(after: 2, now: begin + .seconds(22)) == "Back after 2.0 s.")
         #expect(news.sentence(about: .problem(RoomError(.tooManyRequests, "The room waits."))) == "The room waits.")
         #expect(news.sentence(about: .participantLeft(ParticipantInfo(id: "p-1", streams: []))) == nil)
     }

@@ -160,7 +160,9 @@ final class Guest: RoomDelegate, Sendable {
     }
 
     func onReconnected(wasResumed: Bool, seconds: Double) {
-        report(state.withLock { $0.news.back(after: seconds, wasResumed: wasResumed) })
+        let participant = wasResumed ? nil : state.withLock { $0.room }?.localParticipant.id
+        if let participant { changes.nameParticipant(participant) }
+        report(state.withLock { $0.news.back(after: seconds, as: participant) })
     }
 
     func onMediaInterrupted(isOutgoing: Bool, seconds: Double) {

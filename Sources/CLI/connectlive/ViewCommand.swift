@@ -11,7 +11,8 @@ struct ViewCommand: AsyncParsableCommand {
 
     @OptionGroup var room: RoomFlag
 
-    @Option(help: "Show the videos of this participant only. All are heard.") var participant: String?
+    @Option(help: "Show the videos of this participant only. All are heard. A restart of the server changes its id.")
+    var participant: String?
 
     @Option(
         help:

@@ -27,6 +27,11 @@ package struct Return: Sendable, Equatable {
         case resumed
         /// The client joined again, as another participant.
         case rejoined(participant: String)
+
+        /// The new id, if there is one.
+        package var participant: String? {
+            if case .rejoined(let participant) = self { participant } else { nil }
+        }
     }
 
     package var kind: Kind

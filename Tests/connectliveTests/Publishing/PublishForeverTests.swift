@@ -69,7 +69,7 @@ import TestSupport
         _ = manager.messages
         server = try TestServer(
             ["--listen", "127.0.0.1:\(port)", "--service-id", "home", "--service-secret", Self.secret])
-        _ = try publisher.waitForText("as another participant.")
+        _ = try publisher.waitForText("as another participant: p-")
         kill(publisher.process.processIdentifier, SIGTERM)
         let result = try publisher.finish(seconds: 20)
         #expect(result.status == 0)
@@ -159,7 +159,7 @@ import TestSupport
             ["publish", "--room", "kitchen", "--test-pattern", "--forever"], folder: folder, environment: environment)
         for count in 1...2 {
             server = try TestServer(["--listen", "127.0.0.1:\(port)"] + flags)
-            let text = count == 1 ? "Connected to the room kitchen as p-" : "as another participant."
+            let text = count == 1 ? "Connected to the room kitchen as p-" : "as another participant: p-"
             _ = try viewer.waitForText(text)
             _ = try publisher.waitForText(text)
             // The second server's video is seen at the end.

@@ -32,7 +32,9 @@ import Testing
         let program = QualityChanges.all(in: folder.path).first
         #expect(program?.title == "publish in the room lobby as p-1")
         #expect(program?.changes.split(separator: "\n").count == 1)
+        changes.nameParticipant("p-2")
         changes.note("Back after 3.0 s.")
+        #expect(QualityChanges.all(in: folder.path).first?.title == "publish in the room lobby as p-2")
         #expect(QualityChanges.all(in: folder.path).first?.changes.split(separator: "\n").count == 2)
     }
 

@@ -80,7 +80,7 @@ import TestSupport
         #expect(try server?.tool.finish(seconds: 20).status == 0)
         server = try TestServer(
             ["--listen", "127.0.0.1:\(port)", "--service-id", "home", "--service-secret", Self.secret])
-        _ = try run.waitForText("s, as another participant.")
+        _ = try run.waitForText("s, as another participant: p-")
         run.interrupt()
         #expect(try run.finish(seconds: 20).status == 0)
     }

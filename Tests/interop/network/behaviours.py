@@ -357,7 +357,7 @@ def a_lasting_publisher_returns_after_a_longer_cut(network):
     seen.wait_for_publisher(1, 40)
     returned = time.monotonic() - begun - lasted
     viewing.wait_for_pictures(RATE * 0.8)
-    publishing.wait_for_line("as another participant.")
+    publishing.wait_for_line("as another participant: p-")
     publishing.interrupt()
     viewing.interrupt()
     videos = [stream for stream in read_report(viewer)["streams"] if stream["media"] == "video"]

@@ -28,6 +28,14 @@ final class QualityChanges: Sendable {
         memory.withLock { $0.title = title.printable.replacing("\n", with: " ") }
     }
 
+    /// The program goes on as another participant.
+    func nameParticipant(_ id: String) {
+        memory.withLock { memory in
+            guard let title = memory.title, let end = title.range(of: " as ", options: .backwards) else { return }
+            memory.title = title[..<end.upperBound] + id.printable
+        }
+    }
+
     /// Adds a change, and forgets the oldest beyond ten. Once, if two rooms of the program tell the same. Without a folder to
     /// write to, it does nothing.
     func note(_ change: String, at date: Date = Date()) {

@@ -7,7 +7,7 @@ struct WhyCommand: ParsableCommand {
         discussion:
             "For each running 'publish', 'view', 'run' or 'demo' of yours: when its video got worse or better, and what the "
             + "network, the viewers or the processor allowed then. The changes end with the program. "
-            + "docs/congestion-control.md explains the decisions.")
+            + "docs/troubleshooting.md explains the lines, and docs/congestion-control.md the decisions.")
 
     @Argument(help: "Process number (default: all programs of yours).") var pid: Int?
 

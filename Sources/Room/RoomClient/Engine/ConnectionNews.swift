@@ -43,8 +43,10 @@ package struct ConnectionNews: Sendable {
     }
 
     /// If media ceased to flow before that, the time is since then: an outage has one clock.
+    ///
+    /// - Parameter participant: the new id of a client that has joined again. Nil if it goes on as before.
     package mutating func back(
-        after seconds: Double, wasResumed: Bool, now: ContinuousClock.Instant = .now
+        after seconds: Double, as participant: String? = nil, now: ContinuousClock.Instant = .now
     ) -> String {
         isLost = false
         lostAt = nil
@@ -53,9 +55,9 @@ package struct ConnectionNews: Sendable {
             seconds = max(seconds, (now - stopped.at) / .seconds(1))
             backAt = now
             // The media of another participant begins.
-            if !wasResumed { (self.stopped, backAt) = (nil, nil) }
+            if participant != nil { (self.stopped, backAt) = (nil, nil) }
         }
-        return "Back after \(Self.tenths(seconds)) s\(wasResumed ? "" : ", as another participant")."
+        return "Back after \(Self.tenths(seconds)) s\(participant.map { ", as another participant: \($0)" } ?? "")."
     }
 
     /// Nil while the server is known to be lost: media needs it.
@@ -116,7 +118,7 @@ package struct ConnectionNews: Sendable {
     package mutating func sentence(about event: RoomEvent) -> String? {
         switch event {
         case .reconnecting(_, let error): lost(because: error.message, isMedia: error.code.isOfMediaConnection)
-        case .reconnected(let back): self.back(after: back.seconds, wasResumed: back.kind == .resumed)
+        case .reconnected(let back): self.back(after: back.seconds, as: back.kind.participant)
         case .mediaInterrupted(let interruption): interrupted(interruption)
         case .mediaRestored(let seconds, let way): restored(after: seconds, way: way)
         case .problem(let error): error.message
