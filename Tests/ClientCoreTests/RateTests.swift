@@ -16,3 +16,13 @@ private func at(_ milliseconds: Int64) -> MonotonicTime {
     for step in 20..<26 { window.sample(19 * 15, now: at(Int64(step) * 500)) }
     #expect(window.rate == 0)
 }
+
+@Test func `a rate that forgets begins with the next sample`() {
+    var window = RateWindow()
+    for step in 0..<4 { window.sample(step * 15, now: at(Int64(step) * 500)) }
+    window.forget()
+    #expect(window.rate == 0 && window.measured == nil)
+    window.sample(1000, now: at(2000))
+    window.sample(1005, now: at(2500))
+    #expect(window.rate == 10)
+}

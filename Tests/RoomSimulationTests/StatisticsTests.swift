@@ -96,6 +96,33 @@ struct StatisticsTests {
         }
     }
 
+    @Test func `the packets that an outage has lost are no recent losses after it`() throws {
+        let simulation = Simulation(seed: 1)
+        defer { simulation.end() }
+        let ada = simulation.client("ada", link: .wired), grace = simulation.client("grace", link: .wired)
+        for client in [ada, grace] { client.statisticsInterval = .milliseconds(500) }
+        simulation.task {
+            try await ada.join("kitchen")
+            try await grace.join("kitchen")
+            let video = try await ada.publish(VideoFormat())
+            try await grace.wait { $0.streams.contains { $0.id == video } }
+            try await grace.subscribe(to: video)
+            try await simulation.sleep(for: .seconds(10))
+            for client in [ada, grace] { client.cutMedia() }
+            try await simulation.sleep(for: .seconds(6))
+            for client in [ada, grace] { client.reconnect() }
+        }
+        try simulation.run(for: .seconds(30))
+        for client in [ada, grace] {
+            let after = client.statistics.map { $0.figures }.filter {
+                !$0.outages.isEmpty && $0.interruptedSeconds == nil
+            }
+            #expect(after.count >= 10, "\(client.name): \(after.count)")
+            let losses = after.flatMap { $0.published.map { $0.recentLoss } + $0.received.map { $0.recentLoss } }
+            #expect(!losses.isEmpty && losses.allSatisfy { $0 < 0.1 }, "\(client.name): \(losses)")
+        }
+    }
+
     @Test func `both sides of a link agree`() throws {
         let clients = try Self.call.get()
         let sent = try #require(reports(of: clients[0])[0].last)

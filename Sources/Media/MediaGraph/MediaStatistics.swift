@@ -76,7 +76,7 @@ public struct MediaStatistics: Sendable, Equatable {
         /// The bitrate to which a consumer limits the encoder, because its network carries no more. Nil without a limit;
         /// 0 while nothing can be sent.
         public var limitedBitsPerSecond: Int?
-        /// Whether the capture queue has dropped nothing in the last 2 seconds.
+        /// Whether the capture queue has dropped less than 5 % of the frames in the last seconds, or only one.
         public var encoderKeepsUp = true
         /// Whether nothing is encoded at present, because no consumer wants it: a layer of a video that is off, or a network
         /// that carries nothing.

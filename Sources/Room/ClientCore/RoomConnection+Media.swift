@@ -38,6 +38,7 @@ extension RoomConnection {
             onEvent(.mediaInterrupted(interruption(isOutgoing, time)))
         case .restored(let time, let isOutgoing)?:
             note(time, isOutgoing, now)
+            lossesCountFrom = now + Self.lateReports
             let way = (isOutgoing ? up?.peer.route : down.route).map { RoomStatistics.Path($0) }
             onEvent(.mediaRestored(seconds: time.seconds, way: way))
         case nil: break
@@ -108,6 +109,8 @@ extension RoomConnection {
     }
 
     private static let outageLimit = 100
+    /// The packets that an outage has lost are reported within this time after it.
+    private static let lateReports = TimeInterval.seconds(3)
 
     private func note(_ time: TimeInterval, _ isOutgoing: Bool, _ now: MonotonicTime) {
         let start = (now - connectStarted - time).seconds

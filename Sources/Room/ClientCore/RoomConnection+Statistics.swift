@@ -16,6 +16,10 @@ extension RoomConnection {
         up?.sample(now: now)
         tellReductions()
         watchMedia(now: now)
+        if now < lossesCountFrom {
+            down?.forgetLosses()
+            up?.forgetLosses()
+        }
         sampling = loop.schedule(after: .milliseconds(500)) { [weak self] in self?.sample() }
     }
 

@@ -94,6 +94,8 @@ package final class RoomConnection {
     /// How media went before the last interruption.
     var lostWay: RoomStatistics.Path?
     var outages: [RoomStatistics.Outage] = []
+    /// From when lost packets are not those of an outage.
+    var lossesCountFrom = MonotonicTime.zero
     /// From another `join` until media can flow and the tracks are published, or wait until the room takes them.
     var (isRejoining, hasRejoined, hasRepublished) = (false, false, false)
     /// The request to join, until the server has replied or the link is lost.

@@ -74,4 +74,22 @@ import TestSupport
         encoder.capture(9000..<9029, leave: true)
         #expect(encoder.reports.isEmpty)
     }
+
+    @Test func `an encoder keeps up although one frame is dropped, and does not if one in ten is`() {
+        let encoder = Encoder()
+        encoder.capture(0..<40, leave: true, encode: true)
+        encoder.capture(40..<41)
+        encoder.capture(41..<86, leave: true, encode: true)
+        #expect(encoder.ledger.statistics.droppedBeforeEncoder == 1)
+        #expect(encoder.ledger.statistics.encoderKeepsUp)
+        for first in stride(from: 86, to: 146, by: 10) {
+            encoder.capture(first..<first + 1)
+            encoder.capture(first + 1..<first + 10, leave: true, encode: true)
+        }
+        #expect(encoder.ledger.statistics.droppedBeforeEncoder == 7)
+        #expect(!encoder.ledger.statistics.encoderKeepsUp)
+        // Two seconds without a drop.
+        encoder.capture(146..<220, leave: true, encode: true)
+        #expect(encoder.ledger.statistics.encoderKeepsUp)
+    }
 }

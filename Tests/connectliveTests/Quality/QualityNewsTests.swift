@@ -115,6 +115,37 @@ import Testing
         #expect(StatusLine.publishing(Self.statistics(audio), .live) == "publishing audio")
     }
 
+    @Test func `a lower bitrate of audio after an outage is news if it lasts for ten seconds`() async {
+        let news = RoomNews()
+        var audio = RoomStatistics.Published(streamId: 1, isVideo: false)
+        audio.wishedBitsPerSecond = 64_000
+        var statistics = Self.statistics(audio)
+        func lines(_ looks: Int) async -> [String] {
+            var lines: [String] = []
+            for _ in 0..<looks { lines += await news.outgoingLines(statistics) }
+            return lines
+        }
+        func limit(_ rate: Double?) {
+            statistics.published[0].limitedBitsPerSecond = rate
+            statistics.published[0].limitation = rate == nil ? .none : .network
+        }
+        #expect(await lines(10) == [])
+        statistics.interruptedSeconds = 14
+        #expect(await lines(10) == [])
+        statistics.interruptedSeconds = nil
+        limit(8_000)
+        #expect(await lines(15) == [])
+        limit(nil)
+        #expect(await lines(30) == [])
+        // A short one is told when it is over.
+        statistics.outages = [RoomStatistics.Outage(start: 60, seconds: 2.2, isOutgoing: true)]
+        limit(8_000)
+        #expect(await lines(19) == [])
+        #expect(await lines(10) == ["the network carries 300 kbit/s: audio at 8 kbit/s"])
+        limit(nil)
+        #expect(await lines(10) == ["full quality: audio at 64 kbit/s"])
+    }
+
     @Test func `losses are named as the reason`() {
         var video = Self.video(640, 360)
         (video.limitation, video.recentLoss, video.wishedBitsPerSecond) = (.network, 0.083, 1_200_000)

@@ -76,6 +76,46 @@ import Testing
                 == ["Video 3 of ada: its publisher's link loses packets: 640x360, with fewer bits"])
     }
 
+    @Test mutating func `a first figure that says nothing is left out, and the settled one follows`() {
+        #expect(look(640, 360) == [])
+        #expect(
+            look(640, 360, link(0, lacksFrames: true), loss: 0.13)
+                == ["Video 3 of ada: your link loses 13 % of packets: frames are missing"])
+        // Ten seconds after the line.
+        #expect(look(640, 360, link(332_000, lacksFrames: true), times: 18) == [])
+        #expect(
+            look(640, 360, link(332_000, lacksFrames: true))
+                == ["Video 3 of ada: your link carries 332 kbit/s: frames are missing"])
+        #expect(look(640, 360, link(332_000, lacksFrames: true), times: 100) == [])
+    }
+
+    @Test mutating func `a figure that is off by a factor of two is corrected, each ten seconds at most`() {
+        #expect(look(640, 360) == [])
+        #expect(
+            look(320, 180, link(640_000))
+                == ["Video 3 of ada: your link carries 640 kbit/s: 320x180 instead of 640x360"])
+        #expect(look(320, 180, link(330_000), times: 100) == [])
+        #expect(
+            look(320, 180, link(320_000), times: 10)
+                == ["Video 3 of ada: your link carries 320 kbit/s: 320x180 instead of 640x360"])
+        #expect(look(320, 180, link(700_000), times: 18) == [])
+        #expect(
+            look(320, 180, link(700_000))
+                == ["Video 3 of ada: your link carries 700 kbit/s: 320x180 instead of 640x360"])
+        // One that passes is none, and neither is one that says nothing.
+        #expect(look(320, 180, link(700_000), times: 30) == [])
+        #expect(look(320, 180, link(100_000), times: 9) == [])
+        #expect(look(320, 180, link(700_000), times: 30) == [])
+        #expect(look(320, 180, link(0), times: 30) == [])
+    }
+
+    @Test mutating func `an unknown rate of a link that loses nothing is too little`() {
+        #expect(look(640, 360) == [])
+        #expect(
+            look(640, 360, link(400, lacksFrames: true))
+                == ["Video 3 of ada: your link carries too little: frames are missing"])
+    }
+
     @Test mutating func `the publisher's own reason is named, and a smaller size without one names nobody`() {
         #expect(look(640, 360) == [])
         #expect(

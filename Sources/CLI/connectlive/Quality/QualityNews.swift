@@ -78,6 +78,8 @@ actor RoomNews {
     private let incoming: (@Sendable () async -> RoomStatistics)?
     private var published = QualityNews()
     private var spoken = AudioNews()
+    /// The last one that is over.
+    private var outage: RoomStatistics.Outage?
     private var viewed = ViewNews()
     /// The wanted number of sizes, until it is compared with that of the video.
     private var layers: Int?
@@ -97,8 +99,13 @@ actor RoomNews {
     }
 
     func outgoingLines(_ statistics: RoomStatistics) -> [String] {
+        let isInterrupted = statistics.lostSeconds != nil || statistics.interruptedSeconds != nil
+        if isInterrupted || statistics.outages.last != outage {
+            outage = statistics.outages.last
+            spoken.wasInterrupted()
+        }
         // During an outage, the quality is that of the time before.
-        guard statistics.lostSeconds == nil, statistics.interruptedSeconds == nil else { return [] }
+        guard !isInterrupted else { return [] }
         var lines: [String?] = []
         if let audio = statistics.published.first(where: { !$0.isVideo }) {
             lines.append(spoken.line(audio, statistics.sendingBitsPerSecond))

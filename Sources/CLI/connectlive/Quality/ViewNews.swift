@@ -21,10 +21,38 @@ struct ViewNews {
         var next: (picture: Picture, polls: Int)?
         /// Those that had arrived at the last look.
         var frames = 0
+        /// The share of lost packets in the last line, and the looks since then.
+        var (toldLoss, looks) = (0.0, 0)
+        /// How many looks in a row contradict the figures of the last line.
+        var wrongLooks = 0
+
+        mutating func tell(_ picture: Picture, loss: Double) {
+            (next, told, toldLoss, looks, wrongLooks) = (nil, picture, loss, 0, 0)
+        }
+
+        /// Whether the figures of the last line have been wrong for long enough. Called at each look.
+        mutating func isCorrection(_ picture: Picture, loss: Double) -> Bool {
+            wrongLooks = isWrong(now: picture, loss: loss) ? wrongLooks + 1 : 0
+            return wrongLooks >= ViewNews.certainty && looks >= ViewNews.correction
+        }
+
+        /// Whether the rate of the link is no longer half or twice that of the last line, or its losses are over.
+        private func isWrong(now picture: Picture, loss: Double) -> Bool {
+            guard case .link(let last)? = told.limitation?.cause, case .link(let present)? = picture.limitation?.cause
+            else { return false }
+            if toldLoss >= VideoQuality.leastLoss, loss < VideoQuality.leastLoss / 2 { return true }
+            guard let rate = ViewNews.believable(present) else { return false }
+            guard let before = ViewNews.believable(last) else { return true }
+            return rate >= 2 * before || before >= 2 * rate
+        }
     }
 
     /// How often a change has to be seen before it is told.
     private static let patience = 3
+    /// How many looks after a line another one may correct its figures, and how many of them in a row have to contradict it.
+    private static let (correction, certainty) = (20, 10)
+    /// An estimate below this many bits per second has not settled.
+    private static let leastRate = 10_000
     private var watched: [Int: Watched] = [:]
 
     /// The lines for the present statistics. Called about twice a second.
@@ -50,14 +78,15 @@ struct ViewNews {
                 told: told, best: (video.width, video.height), frames: video.framesReceived)
             return picture.limitation == nil ? nil : line(about: video)
         }
-        entry.frames = video.framesReceived
+        (entry.frames, entry.looks) = (video.framesReceived, entry.looks + 1)
         defer { watched[video.streamId] = entry }
         if picture.width * picture.height > entry.best.width * entry.best.height {
             entry.best = (picture.width, picture.height)
         }
         guard !picture.looks(like: entry.told) else {
             entry.next = nil
-            return nil
+            guard entry.isCorrection(picture, loss: video.recentLoss) else { return nil }
+            return tell(picture, of: video, &entry)
         }
         guard let next = entry.next, next.picture.looks(like: picture) else {
             entry.next = (picture, 1)
@@ -65,8 +94,12 @@ struct ViewNews {
         }
         entry.next = (picture, next.polls + 1)
         guard next.polls + 1 >= Self.patience else { return nil }
+        return tell(picture, of: video, &entry)
+    }
+
+    private func tell(_ picture: Picture, of video: RoomStatistics.Received, _ entry: inout Watched) -> String {
         let hadNoFrames = entry.told.limitation?.lacksFrames == true
-        (entry.next, entry.told) = (nil, picture)
+        entry.tell(picture, loss: video.recentLoss)
         return "Video \(video.streamId) of \(video.participantId): "
             + Self.words(picture, best: entry.best, loss: video.recentLoss, hadNoFrames)
     }
@@ -96,10 +129,15 @@ struct ViewNews {
 
     /// Losses are the reason for which a link carries little.
     private static func cause(_ limitation: RoomStatistics.Received.Limitation, loss: Double) -> String {
-        guard case .link(let rate) = limitation.cause, loss >= VideoQuality.leastLoss else { return "\(limitation)" }
-        let carries = rate.map { " and carries \(($0 + 500) / 1000) kbit/s" } ?? ""
-        return "your link loses \(Int((100 * loss).rounded())) % of packets\(carries)"
+        guard case .link(let rate) = limitation.cause else { return "\(limitation)" }
+        let carries = believable(rate).map { "carries \(($0 + 500) / 1000) kbit/s" }
+        guard loss >= VideoQuality.leastLoss else { return "your link \(carries ?? "carries too little")" }
+        let share = Int((100 * loss).rounded())
+        return "your link loses \(share) % of packets" + (carries.map { " and \($0)" } ?? "")
     }
+
+    /// Nil for a rate that says nothing.
+    private static func believable(_ rate: Int?) -> Int? { rate.flatMap { $0 >= leastRate ? $0 : nil } }
 }
 
 extension RoomStatistics.Received.Limitation {

@@ -5,18 +5,30 @@ import Synchronization
 
 /// Tracks every captured frame: encoded, dropped by the capture queue, or in progress.
 final class FrameLedger: Sendable {
-    /// How long after a drop the encoder counts as too slow.
+    /// How long after a drop the encoder may count as too slow.
     private static let memory: Double = 2
+    /// It counts as too slow if so many frames and this share were dropped, of those that arrived in the last two to four
+    /// seconds. A single frame is late on any machine.
+    private static let slow = (frames: 2, share: 0.05)
     /// How many frames may wait. The queue holds 2 and drops the oldest, and one is on its way.
     private static let longestQueue = 16
     /// An encoder hangs if so many frames arrive in at least so many seconds and none is encoded.
     private static let silence = (frames: 60, seconds: 5.0)
+
+    /// The frames that had arrived by a time, and those of them that were dropped.
+    private struct Mark {
+        /// Nil before the first frame.
+        var time: MediaTime?
+        var (arrived, dropped) = (0, 0)
+    }
 
     private struct State {
         var counts = MediaStatistics.VideoEncoder()
         /// Timestamps of the frames in the queue, oldest first. Momentarily up to three.
         var queued: [UInt64] = []
         var lastDrop: MediaTime?
+        /// Of two to four seconds ago, or of the beginning, and the next one.
+        var (old, new) = (Mark(), Mark())
         /// The frames that have arrived since the last encoded one, and when the first of them did.
         var unanswered: (frames: Int, since: MediaTime)?
         var isSilenceReported = false
@@ -28,6 +40,26 @@ final class FrameLedger: Sendable {
             counts.droppedBeforeEncoder += 1
             lastDrop = time
         }
+
+        /// Keeps the counts of now for the next two to four seconds, if it is time.
+        mutating func mark(at time: MediaTime) {
+            guard let since = new.time else {
+                new.time = time
+                return
+            }
+            guard time.seconds(since: since) >= FrameLedger.memory else { return }
+            old = new
+            new = Mark(time: time, arrived: arrived, dropped: counts.droppedBeforeEncoder)
+        }
+
+        func isSlow(at time: MediaTime) -> Bool {
+            guard let lastDrop, time.seconds(since: lastDrop) <= FrameLedger.memory else { return false }
+            let dropped = counts.droppedBeforeEncoder - old.dropped
+            let share = FrameLedger.slow.share * Double(arrived - old.arrived)
+            return dropped >= FrameLedger.slow.frames && Double(dropped) >= share
+        }
+
+        private var arrived: Int { counts.captured - counts.droppedForRate }
 
         var underWay: Int {
             counts.captured - counts.encoded - counts.droppedBeforeEncoder - counts.droppedForRate
@@ -49,6 +81,7 @@ final class FrameLedger: Sendable {
     func captured(_ timestamp: UInt64) -> Bool {
         let (isOpen, silent) = state.withLock { state -> (Bool, Int?) in
             guard !state.isClosed else { return (false, nil) }
+            state.mark(at: now())
             state.counts.captured += 1
             state.queued.append(timestamp)
             // The encoder takes none.
@@ -136,7 +169,7 @@ final class FrameLedger: Sendable {
             var counts = state.counts
             counts.encoder = number
             counts.inFlight = state.underWay
-            counts.encoderKeepsUp = state.lastDrop.map { now().seconds(since: $0) > Self.memory } ?? true
+            counts.encoderKeepsUp = !state.isSlow(at: now())
             return counts
         }
     }

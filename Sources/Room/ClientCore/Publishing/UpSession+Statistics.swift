@@ -14,6 +14,14 @@ extension UpSession.Encoding {
 }
 
 extension UpSession {
+    /// The losses until now say nothing about those to come.
+    func forgetLosses() {
+        for encoding in tracks.flatMap(\.encodings) {
+            encoding.sentPackets.forget()
+            encoding.lostPackets.forget()
+        }
+    }
+
     func published() -> [RoomStatistics.Published] {
         tracks.compactMap { track in
             guard let stream = track.stream else { return nil }

@@ -51,6 +51,12 @@ final class Assignment {
         sink.sample(now: now)
     }
 
+    /// The losses until now say nothing about those to come.
+    func forgetLosses() {
+        arrivals.forget()
+        losses.forget()
+    }
+
     var statistics: RoomStatistics.Received {
         var entry = RoomStatistics.Received(
             streamId: stream.id, participantId: stream.participant, isVideo: stream.codec.media == .video)

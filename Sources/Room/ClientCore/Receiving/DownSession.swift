@@ -221,6 +221,11 @@ final class DownSession {
         arrived = (packets, now)
     }
 
+    /// The losses until now say nothing about those to come.
+    func forgetLosses() {
+        for slot in slots { slot.assignment?.forgetLosses() }
+    }
+
     /// Whether media was the last to arrive. After the end of all streams, reports are.
     var hasStopped: Bool { lastReceived > .zero && arrived.at >= lastReceived }
 

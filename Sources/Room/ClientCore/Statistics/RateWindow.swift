@@ -15,6 +15,9 @@ package struct RateWindow {
         }
     }
 
+    /// The rate begins again with the next sample.
+    package mutating func forget() { samples.removeAll(keepingCapacity: true) }
+
     /// Nil before two samples.
     package var measured: Double? { samples.count > 1 ? rate : nil }
 

@@ -75,7 +75,8 @@ public struct RoomStatistics: Sendable {
         public var packetsReceived = 0
         /// Packets lost on the way from the server, before repair.
         public var packetsLost = 0
-        /// The share of packets that were lost in the last seconds, 0...1, before repair.
+        /// The share of packets that were lost in the last seconds, 0...1, before repair. Packets of an outage do not
+        /// count.
         public var recentLoss = 0.0
         /// Lost packets that arrived after all.
         public var packetsRecovered = 0
@@ -140,7 +141,7 @@ public struct RoomStatistics: Sendable {
         /// Packets lost on the way to the server, as it reports.
         public var packetsLost = 0
         /// The share of packets that were lost in the last seconds, 0...1, as the server reports. Of several layers, the highest
-        /// one.
+        /// one. Packets of an outage do not count.
         public var recentLoss = 0.0
         public var keyframesRequested = 0
         /// Bits of encoded media per second: what the encoder would send without a limit, and the limit of the network. Nil
@@ -148,7 +149,7 @@ public struct RoomStatistics: Sendable {
         public var wishedBitsPerSecond: Double?
         public var limitedBitsPerSecond: Double?
         public var limitation = QualityLimitation.none
-        /// Whether no frame was dropped upstream of the encoder in the last seconds.
+        /// Whether less than 5 % of the frames were dropped upstream of the encoder in the last seconds, or only one.
         public var encoderKeepsUp = true
         /// The layers of a video that is sent in several, the lowest first. Empty for one encoding. Above, size and rates of
         /// the encoder are then those of the largest layer that is sent, counters of the encoder those of the smallest one,
@@ -189,6 +190,10 @@ public struct RoomStatistics: Sendable {
         /// Its length in seconds.
         public var seconds: Double
         public var isOutgoing: Bool
+
+        package init(start: Double, seconds: Double, isOutgoing: Bool) {
+            (self.start, self.seconds, self.isOutgoing) = (start, seconds, isOutgoing)
+        }
     }
 
     /// The time of `recentLoss` of received streams.
