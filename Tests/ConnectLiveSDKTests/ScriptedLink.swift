@@ -1,5 +1,6 @@
 import Dispatch
 import MediaGraph
+import PeerLoop
 import RoomProtocol
 import Synchronization
 
@@ -151,6 +152,8 @@ final class ScriptedLink: RoomLink {
 
     /// Events of this link are over when `send` returns.
     func afterEvents(_ body: @escaping @Sendable () -> Void) { body() }
+
+    var relays: [ICEServer] { [] }
 
     var statistics: RoomStatistics {
         get { state.withLock { $0.statistics } }

@@ -62,6 +62,15 @@ import Testing
         #expect((after.roundTrip ?? .zero) < .milliseconds(300), "\(after)")
     }
 
+    @Test func `a peer knows how media travelled after its path is lost`() throws {
+        let pair = try Pair()
+        defer { pair.close() }
+        let route = try #require(pair.sender.route)
+        pair.losePath()
+        #expect(pair.sender.selectedPair == nil)
+        #expect(pair.sender.route == route)
+    }
+
     @Test func `impairment drops packets of a batch, and the others arrive`() throws {
         let pair = try Pair()
         defer { pair.close() }
@@ -134,6 +143,13 @@ private final class Pair {
         precondition(sender.isSecured && receiver.isSecured)
     }
 
+    /// Ends the path of the sender, as the end of the TCP connection to a TURN server does.
+    func losePath() {
+        paths[0].selectedPair = nil
+        paths[0].events(.failed)
+        carry()
+    }
+
     /// Numbers the packets of the transport from now on.
     func number() {
         sender.setExtensions(HeaderExtensionIDs(transportNumber: 2), of: stream)
@@ -187,7 +203,7 @@ private final class DirectPath: PeerPath {
     let password = "password-of-22-letters"
     let isLite = true
     let consent = TimeInterval.seconds(30)
-    let selectedPair: (local: String, remote: String)? = nil
+    var selectedPair: (local: String, remote: String)? = ("192.0.2.1:1", "192.0.2.2:2")
     let events: (ICEEvent) -> Void
     let datagrams: (Span<UInt8>) -> Void
     var sent: [[UInt8]] = []

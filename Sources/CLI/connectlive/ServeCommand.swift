@@ -261,7 +261,7 @@ struct ServeCommand: AsyncParsableCommand {
         guard !urls.isEmpty else { return nil }
         func value(_ name: String) -> String? { variables[name].flatMap { $0.isEmpty ? nil : $0 } }
         var key: RelayService.Key?
-        if let secret = value("CONNECTLIVE_TURN_SECRET") {
+        if let secret = value(TURNSettings.secret) {
             key = .secret(secret)
         } else if let user = value(TURNSettings.user), let password = value(TURNSettings.password) {
             key = .fixed(user: user, password: password)

@@ -52,7 +52,7 @@ package final class RoomConnection {
     /// False for a server that has `setStreamState` at most.
     var knowsSetStream = true
     /// For sessions and ICE restarts that begin from now on.
-    private(set) var servers: ICEServers
+    package private(set) var servers: ICEServers
 
     package internal(set) var participant = ""
     /// In order of arrival.

@@ -109,7 +109,7 @@ package struct PeerRequest {
 
 extension ICEServers {
     /// The TURN servers.
-    var relays: [ICEServer] { servers.filter { $0.relayTransport != nil } }
+    package var relays: [ICEServer] { servers.filter { $0.relayTransport != nil } }
     var hasRelays: Bool { !relays.isEmpty }
     /// Such as `192.0.2.1:3478 or turn.example.org:443`.
     var relayPlaces: String { relays.map(\.place).unique.joined(separator: " or ") }

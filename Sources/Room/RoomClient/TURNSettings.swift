@@ -9,6 +9,8 @@ package struct TURNSettings: Sendable {
     package static let urls = "CONNECTLIVE_TURN"
     package static let user = "CONNECTLIVE_TURN_USER"
     package static let password = "CONNECTLIVE_TURN_PASSWORD"
+    /// Of a room server alone, which makes users and passwords from it.
+    package static let secret = "CONNECTLIVE_TURN_SECRET"
     /// A PEM file with the authorities of the servers' certificates.
     package static let authorities = "CONNECTLIVE_TURN_CA"
     /// `all` or `relay`.

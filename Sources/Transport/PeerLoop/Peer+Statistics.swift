@@ -34,10 +34,11 @@ extension Peer {
         return path?.selectedPair
     }
 
-    /// How media travels. Nil before `.connected`.
+    /// How media travels, or how it did before the path was lost: libnice forgets its pair when the TCP connection to a TURN
+    /// server ends. Nil before `.connected`.
     package var route: MediaRoute? {
         loop.preconditionOnLoop()
-        return path?.route
+        return path?.route ?? lastRoute
     }
 
     /// The ICE username fragment of this end (RFC 8839, section 5.4). Changes with an ICE restart.

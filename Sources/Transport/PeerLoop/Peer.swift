@@ -553,7 +553,7 @@ package final class Peer: TurnMember {
     }
 
     private func lost(after silence: TimeInterval) -> TransportError {
-        if let relay = (path?.route ?? lastRoute)?.relay {
+        if let relay = route?.relay {
             return TransportError(
                 code: "transport.connection-lost",
                 message:

@@ -2,6 +2,7 @@ import Foundation
 import ICELite
 import PeerIO
 import PeerLoop
+import RTP
 import Testing
 import TestSupport
 
@@ -99,17 +100,22 @@ private func path(in file: String) throws -> String? {
         #expect(try path(in: server.folder.file("p.json")) == "via TURN over TCP at 127.0.0.1:\(second.port)")
     }
 
-    @Test func `a call whose only TURN server ends gives up after the time of --reconnect-seconds`() throws {
+    @Test(arguments: ["UDP", "TCP"])
+    func `a call whose only TURN server ends gives up after the time of --reconnect-seconds`(transport: String) throws {
         let turn = try TURNServer()
         let server = try TestServer()
+        let url = transport == "UDP" ? turn.udp : turn.tcp
         let publisher = try CommandLineTool(
-            pattern + ["--ice-policy", "relay", "--turn", turn.udp, "--reconnect-seconds", "6"], folder: server.folder,
+            pattern + ["--ice-policy", "relay", "--turn", url, "--reconnect-seconds", "6"], folder: server.folder,
             environment: key)
         _ = try publisher.waitForText("via TURN", seconds: 30)
         turn.end()
         let result = try publisher.finish(seconds: 30)
         #expect(result.status == 1)
-        #expect(result.error.contains("via TURN over UDP at 127.0.0.1:\(turn.port) for 6 s"), "\(result.error)")
+        let way = "via TURN over \(transport) at 127.0.0.1:\(turn.port)"
+        #expect(result.error.contains("No media has reached the server"), "\(result.error)")
+        #expect(result.error.contains("\(way) for 6 s"), "\(result.error)")
+        #expect(result.error.contains("Check that the TURN server runs"), "\(result.error)")
         #expect(result.error.contains("[1413]"), "\(result.error)")
     }
 
@@ -176,6 +182,56 @@ private func path(in file: String) throws -> String? {
         let gone = try await findings(udp)
         #expect(gone.first?.text.contains("does not answer") == true, "\(gone)")
         #expect(gone.first?.fix?.contains("open UDP port \(turn.port)") == true, "\(gone)")
+    }
+
+    @Test func `the doctor tries the TURN servers that the room server names, although the direct way works`() throws {
+        let turn = try TURNServer(secret: "both know it")
+        func lines(secret: String) throws -> [Substring] {
+            let server = try TestServer(
+                ["--turn", turn.udp, "--turn", turn.tcp], environment: ["CONNECTLIVE_TURN_SECRET": secret])
+            let result = try CommandLineTool.run(["doctor", "--quick"], folder: server.folder, seconds: 120)
+            return result.output.split(separator: "\n")
+        }
+        let good = try lines(secret: "both know it")
+        #expect(good.contains { $0.contains("media connected directly over UDP") }, "\(good)")
+        for transport in ["UDP", "TCP"] {
+            let start = "ok       TURN: 127.0.0.1:\(turn.port) over \(transport) relays at 127.0.0.1:"
+            #expect(good.contains { $0.hasPrefix(start) }, "\(good)")
+        }
+        let wrong = try lines(secret: "another one")
+        #expect(wrong.contains { $0.contains("media connected directly over UDP") }, "\(wrong)")
+        #expect(wrong.count { $0.hasPrefix("failure  TURN: ") } == 2, "\(wrong)")
+        #expect(wrong.count { $0.contains("fix: Start 'connectlive serve' with the secret") } == 2, "\(wrong)")
+    }
+
+    @Test func `the doctor's fix for a wrong password is the right one, also if the call itself needs the TURN server`()
+        throws
+    {
+        let turn = try TURNServer()
+        let server = try TestServer()
+        let result = try CommandLineTool.run(
+            ["doctor", "--quick", "--ice-policy", "relay", "--turn", turn.udp], folder: server.folder,
+            environment: key.merging(["CONNECTLIVE_TURN_PASSWORD": "wrong"]) { $1 }, seconds: 120)
+        #expect(result.status == 1)
+        let lines = result.output.split(separator: "\n")
+        #expect(lines.contains { $0.hasPrefix("failure  server: ") && $0.hasSuffix("[turn.unauthorized]") }, "\(lines)")
+        #expect(lines.count { $0.contains("fix: Correct CONNECTLIVE_TURN_USER and") } == 2, "\(lines)")
+    }
+
+    @Test func `a TURN server of the room server is a failure if it rejects the user, and a warning if it is silent`()
+        async throws
+    {
+        var server = try ICEServer(url: "turn:203.0.113.7", username: "u", credential: "p")
+        server.origin = .named(byEndAt: "203.0.113.8")
+        for (code, level, fix) in [
+            ("turn.unauthorized", Finding.Level.failure, "CONNECTLIVE_TURN_SECRET"),
+            ("turn.unreachable", Finding.Level.warning, "open UDP port 3478"),
+        ] {
+            let test = RelayUnderTest(server: server) { _ in throw TransportError(code: code, message: "It fails.") }
+            let found = await test.check.run()
+            #expect(found.map(\.level) == [level])
+            #expect(found.first?.fix?.contains(fix) == true, "\(found)")
+        }
     }
 
     @Test func `the doctor warns of a public TURN server whose relays are not public`() async throws {

@@ -268,6 +268,24 @@ import Testing
         #expect(await findings(server).map(\.level) == [.failure])
     }
 
+    @Test(arguments: [
+        ("turn.unauthorized", true, "CONNECTLIVE_TURN_PASSWORD"),
+        ("turn.unauthorized", false, "CONNECTLIVE_TURN_SECRET"),
+        ("turn.certificate", true, "--turn-ca"), ("turn.certificate", false, "--turn-ca"),
+        ("turn.refused", false, "total-quota"), ("turn.unreachable", true, "Start the TURN server"),
+        ("turn.missing", false, "--turn URL"),
+    ])
+    func `a call that fails at a TURN server gets the fix for the error's code`(
+        code: String, hasOwnServers: Bool, fix: String
+    ) async {
+        var server = ServerUnderTest(
+            name: "ws://a:1", health: { 200 }, signIn: {},
+            join: { throw Refusal(description: "The TURN server 192.0.2.1:3478 cannot be used. [\(code)]") })
+        server.hasOwnServers = hasOwnServers
+        let found = await findings(server)
+        #expect(found.last?.fix?.contains(fix) == true, "\(found)")
+    }
+
     @Test func `a server's certificate is reported, with a warning two weeks before its end`() async throws {
         let folder = TemporaryFolder()
         let made = try MadeCertificate.chain(in: folder.path, days: (from: "20200101000000Z", to: "20300101000000Z"))

@@ -9,8 +9,8 @@ struct DoctorCommand: AsyncParsableCommand {
         abstract: "Check whether this machine can call: devices, plugins, encoders, ports, limits and clock.",
         discussion: """
             Prints a line for each check, and a fix for each problem. Measures each encoder for a second. Checks the server \
-            too if --server, CONNECTLIVE_SERVER or a running 'serve' of this user names one. Exits with 1 if there is a \
-            failure; a warning does not change the exit code.
+            and the TURN servers that it names too if --server, CONNECTLIVE_SERVER or a running 'serve' of this user names \
+            one. Exits with 1 if there is a failure; a warning does not change the exit code.
             """)
 
     @Flag(help: "Print JSON.") var json = false
@@ -38,19 +38,24 @@ struct DoctorCommand: AsyncParsableCommand {
         checks += machine.systemChecks
         var config = Config()
         network.apply(to: &config)
-        if let address = server.knownAddress {
-            checks.append(try ServerUnderTest(server, address: address, config: config).check)
-        }
+        let tested = try server.knownAddress.map { try ServerUnderTest(server, address: $0, config: config) }
+        if let tested { checks.append(tested.check) }
         if let stun = stun.flatMap(STUNServer.init) { checks.append(stun.check(machine)) }
         let relays = (try? network.servers().servers) ?? []
         checks += relays.filter { $0.relayTransport != nil }.map { RelayUnderTest(server: $0).check }
         var report = DoctorReport()
+        await run(checks, into: &report)
+        // Those that the server has named by now. Media that goes directly would not show that they are of no use.
+        await run(tested?.relays.all.map { RelayUnderTest(server: $0).check } ?? [], into: &report)
+        Console.say(json ? try report.json() : report.conclusion)
+        if report.worst == .failure { throw ExitCode(1) }
+    }
+
+    private func run(_ checks: [Check], into report: inout DoctorReport) async {
         await CheckRunner().run(checks) { check, findings in
             let lines = report.add(findings, of: check.name)
             if !json { for line in lines { Console.say(line.printable) } }
         }
-        Console.say(json ? try report.json() : report.conclusion)
-        if report.worst == .failure { throw ExitCode(1) }
     }
 }
 

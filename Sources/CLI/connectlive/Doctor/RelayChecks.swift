@@ -2,6 +2,7 @@ internal import PeerIO
 internal import PeerLoop
 internal import RTP
 internal import RoomClient
+internal import Synchronization
 
 /// A TURN server as the doctor tries it.
 struct RelayUnderTest: Sendable {
@@ -9,6 +10,8 @@ struct RelayUnderTest: Sendable {
     /// Allocates a relayed address, and frees it. Blocks.
     var allocate: @Sendable (ICEServer) throws -> RelayTest.Outcome = { server in try RelayTest.run(server) }
 
+    /// Whether the room server named it.
+    private var isNamed: Bool { server.origin != .configured }
     private var way: String { "\(server.place) over \(server.relayTransport?.rawValue ?? "UDP")" }
 
     var check: Check {
@@ -25,20 +28,49 @@ struct RelayUnderTest: Sendable {
                 ]
             } catch {
                 let error = error as? TransportError
-                return [.failure(error?.message ?? "\(way) cannot be tried", fix: fix(for: error?.code ?? ""))]
+                let (text, code) = (error?.message ?? "\(way) cannot be tried", error?.code ?? "")
+                let port = "\(server.relayTransport == .udp ? "UDP" : "TCP") port \(server.port)"
+                let fix =
+                    RelayFix.of(code, isNamed: isNamed)
+                    ?? "Start the TURN server, or open \(port) in the firewalls."
+                // The room server names it to clients of other networks too, which may reach it.
+                let mayServeOthers = isNamed && code == "turn.unreachable"
+                return [mayServeOthers ? .warning(text, fix: fix) : .failure(text, fix: fix)]
             }
         }
     }
+}
 
-    private func fix(for code: String) -> String {
+/// The TURN servers that a room server has named.
+final class NamedRelays: Sendable {
+    private let servers = Mutex<[ICEServer]>([])
+
+    var all: [ICEServer] { servers.withLock { $0 } }
+
+    func set(_ servers: [ICEServer]) { self.servers.withLock { $0 = servers } }
+}
+
+/// The fixes for errors of TURN servers.
+enum RelayFix {
+    /// Returns nil for a server that does not answer, and for other errors.
+    ///
+    /// - Parameters:
+    ///   - code: such as `turn.unauthorized`
+    ///   - isNamed: whether the room server names the TURN server, with the user and the password
+    static func of(_ code: String, isNamed: Bool) -> String? {
         switch code {
+        case "turn.unauthorized" where isNamed:
+            "Start 'connectlive serve' with the secret of the TURN server (\(TURNSettings.secret)), or with its user and "
+                + "password. Compare the clocks of both machines."
         case "turn.unauthorized":
-            "Correct \(TURNSettings.user) and \(TURNSettings.password). Credentials of a room server expire."
-        case "turn.certificate": "Correct the server's certificate, or name its authority with --turn-ca."
+            "Correct \(TURNSettings.user) and \(TURNSettings.password). If they are made from a secret, make new ones, "
+                + "because they expire, and compare the clocks."
+        case "turn.certificate" where isNamed:
+            "Correct the TURN server's certificate, or pass --turn URL and --turn-ca with its authority."
+        case "turn.certificate": "Correct the TURN server's certificate, or name its authority with --turn-ca."
         case "turn.refused": "Read the log of the TURN server, and raise its total-quota or user-quota."
-        default:
-            "Start the TURN server, or open \(server.relayTransport == .udp ? "UDP" : "TCP") port \(server.port) in the "
-                + "firewalls."
+        case "turn.missing": "Pass --turn URL here, or to 'connectlive serve'."
+        default: nil
         }
     }
 }

@@ -4,6 +4,7 @@ internal import Foundation
 internal import ICELite
 internal import MediaNodes
 internal import NIOCore
+internal import PeerLoop
 internal import RTP
 internal import RoomClient
 internal import RoomProtocol
@@ -23,6 +24,10 @@ struct ServerUnderTest: Sendable {
     var signIn: @Sendable () async throws -> Void
     /// Joins a room of its own, and leaves it. Returns facts about the media connections.
     var join: @Sendable () async throws -> String
+    /// The TURN servers that it has named, once `join` has returned. None for a client that names its own.
+    let relays = NamedRelays()
+    /// Whether the client names ICE servers of its own.
+    var hasOwnServers = false
 
     /// - Throws: 1305 for an address that can never be reached.
     init(_ flags: ServerFlags, address: String, config: Config = Config()) throws {
@@ -35,7 +40,8 @@ struct ServerUnderTest: Sendable {
             return try await HTTPExchange(.get, Signalling.healthPath).run(at: place, trusting: trust).certificate
         }
         signIn = { try await flags.signIn() }
-        join = { try await Self.joinAndLeave(config) }
+        hasOwnServers = !config.iceServers.isEmpty
+        join = { [relays] in try await Self.joinAndLeave(config, naming: relays) }
     }
 
     init(
@@ -70,7 +76,7 @@ struct ServerUnderTest: Sendable {
                 findings.append(.ok("\(name): \(try await join())"))
                 return findings
             } catch {
-                let fix =
+                let fix: String =
                     switch stepsDone {
                     case _ where "\(error)".hasSuffix("[server.certificate]"):
                         "Correct the server's certificate, or name its authority with --ca."
@@ -79,10 +85,9 @@ struct ServerUnderTest: Sendable {
                             + "TCP port."
                     case 0: "Start it (connectlive serve), or correct the address in --server, or open its TCP port."
                     case 1: "Pass --service-id and --service-secret of that server."
-                    case _ where "\(error)".hasSuffix("[turn.missing]"):
-                        "Pass --turn URL here, or to 'connectlive serve'."
                     case _ where "\(error)".contains("[turn."):
-                        "Start the TURN server, or correct its address: 'connectlive doctor --turn URL' tries it."
+                        RelayFix.of(Self.relayCode(of: error), isNamed: !hasOwnServers)
+                            ?? "Start the TURN server, or correct its address, or open its port in the firewalls."
                     default:
                         "Allow the server's UDP port in the firewalls, usually the number of its TCP port (\(name)), or pass "
                             + "--turn URL."
@@ -90,6 +95,13 @@ struct ServerUnderTest: Sendable {
                 return findings + [.failure("\(error)", fix: fix)]
             }
         }
+    }
+
+    /// Such as `turn.unauthorized`.
+    private static func relayCode(of error: any Error) -> String {
+        let text = "\(error)"
+        guard let start = text.range(of: "[turn.", options: .backwards)?.lowerBound else { return "" }
+        return String(text[start...].dropFirst().prefix { $0 != "]" })
     }
 
     /// So many days before its expiry, a certificate should have been renewed: most are renewed a month before.
@@ -106,7 +118,7 @@ struct ServerUnderTest: Sendable {
             ? .warning(text, fix: "Renew it. The server reads the new file by itself.") : .ok(text)
     }
 
-    private static func joinAndLeave(_ config: Config) async throws -> String {
+    private static func joinAndLeave(_ config: Config, naming relays: NamedRelays) async throws -> String {
         let (connected, signal) = AsyncStream.makeStream(of: Void.self)
         let guest = Guest(.seconds(config.reconnectSeconds), endsOnProblem: true) { _ in signal.yield() }
         var config = config
@@ -124,6 +136,7 @@ struct ServerUnderTest: Sendable {
             throw CancellationError()
         }
         let statistics = await room.statistics()
+        relays.set(await room.relays.filter { $0.origin != .configured })
         room.disconnect()
         try? await guest.untilEnded()
         let time = statistics.connectMilliseconds.map { " after \(Figures.milliseconds($0))" } ?? ""

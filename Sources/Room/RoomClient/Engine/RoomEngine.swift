@@ -1,6 +1,6 @@
 package import ClientCore
 package import PeerIO
-internal import PeerLoop
+package import PeerLoop
 internal import RTP
 package import RoomProtocol
 internal import Synchronization
@@ -230,4 +230,6 @@ package actor RoomEngine {
 
     /// Current statistics, or the final ones after the end.
     package var statistics: RoomStatistics { connection.statistics }
+
+    package var relays: [ICEServer] { connection.servers.relays }
 }

@@ -1,5 +1,6 @@
 internal import ClientCore
 internal import MediaGraph
+package import PeerLoop
 package import RoomProtocol
 internal import Synchronization
 
@@ -55,6 +56,8 @@ package protocol RoomLink: AnyObject, Sendable {
     func afterEvents(_ body: @escaping @Sendable () -> Void)
     /// Current statistics, or the final ones after the end.
     var statistics: RoomStatistics { get async }
+    /// The TURN servers in use: those of this end, else those that the room server named last.
+    var relays: [ICEServer] { get async }
 }
 
 extension RoomEngine: RoomLink {

@@ -1,3 +1,4 @@
+package import PeerLoop
 package import RoomClient
 internal import RoomProtocol
 internal import Synchronization
@@ -184,6 +185,11 @@ extension RoomSession {
 extension Room {
     /// More about the last interruption of media than its callbacks tell.
     package var mediaWays: MediaWays { (self as? RoomSession)?.mediaWays.withLock { $0 } ?? MediaWays() }
+
+    /// The TURN servers in use: those of the application or the environment, else those that the room server named last.
+    package var relays: [ICEServer] {
+        get async { await (self as? RoomSession)?.link.relays ?? [] }
+    }
 }
 
 /// How media went before the last interruption, and how it goes since.
