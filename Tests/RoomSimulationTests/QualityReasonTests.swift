@@ -35,8 +35,10 @@ struct QualityReasonTests {
         #expect(viewer.qualities.last?.hasSuffix(": all") == true, "\(viewer.qualities)")
     }
 
-    @Test func `frames are missing no longer as soon as the link carries all of them again`() throws {
-        let simulation = Simulation(seed: 5)
+    /// With these seeds, a probe shows much more than the video needs. An estimate that hardly suffices keeps the message for 3 s.
+    @Test(arguments: [1, 2, 3, 6] as [UInt64])
+    func `frames are missing no longer as soon as the link carries all of them again`(seed: UInt64) throws {
+        let simulation = Simulation(seed: seed)
         let ada = simulation.client("ada")
         let viewer = simulation.client("viewer", link: Self.link(300_000))
         let other = simulation.client("other", link: Self.link(5_000_000))

@@ -101,7 +101,8 @@ public struct PathDelay: Sendable {
             if followsSteps { noteStep(delay, packets.count, now) }
             queue = max(.zero, delay - (leastDelay ?? delay))
             foreignQueue = max(.zero, foreignDelay - (leastDelay ?? delay))
-            stops.add(queue, now: now)
+            // Large frames fill the queue of a narrow link again and again, too.
+            stops.add(foreignQueue, now: now)
         }
         self.longest = longest
         guard let shortest, shortest >= .zero else { return false }

@@ -22,7 +22,8 @@ struct ViewNews {
         /// Those that had arrived at the last look.
         var frames = 0
         /// The share of lost packets in the last line, and the looks since then.
-        var (toldLoss, looks) = (0.0, 0)
+        var toldLoss = 0.0
+        var looks = 0
         /// How many looks in a row contradict the figures of the last line.
         var wrongLooks = 0
 
