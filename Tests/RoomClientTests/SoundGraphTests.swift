@@ -135,8 +135,7 @@ import Testing
         let loud = chunks.indices.filter { amplitude(frequency, in: chunks[$0]) > 0.1 }
         let (first, last) = (try #require(loud.first), try #require(loud.last))
         let silent = (first...last).filter { !loud.contains($0) }.map { Double($0 - first) / 100 }
-        // A machine that stood still before the pause has made up for it by as much silence.
-        #expect(loud.count > 250 && silent.count { $0 <= 1.6 } >= 3, "silence at \(silent) s")
+        #expect(loud.count > 250 && silent.count { 1...1.6 ~= $0 } >= 3, "silence at \(silent) s")
         // The pause began 1.2 s after the first packet. A second later, a mixer that makes up for it would be silent.
         #expect(silent.allSatisfy { !(1.9...2.7 ~= $0) }, "silence at \(silent) s")
     }

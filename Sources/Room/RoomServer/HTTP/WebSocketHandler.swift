@@ -27,14 +27,14 @@ final class WebSocketHandler: ChannelInboundHandler {
     static let messageBurst = 2000
     static let messagesPerSecond = 200
     /// The same of their KiB: a description of 128 KiB takes long to parse, and one thread parses those of all clients.
-    static let (burst, kibibytesPerSecond) = (2048, 256)
+    static let (kibibyteBurst, kibibytesPerSecond) = (2048, 256)
 
     private let connection: SignallingConnection
     private let delegate: any SignallingDelegate
     /// Bounds the frames of this client.
     private var pace: Pace
     private var volume = Pace(
-        burst: burst, interval: RTP.TimeInterval(nanoseconds: 1_000_000_000 / Int64(kibibytesPerSecond)))
+        burst: kibibyteBurst, interval: RTP.TimeInterval(nanoseconds: 1_000_000_000 / Int64(kibibytesPerSecond)))
     private var liveness = ClientLiveness(now: WebSocketHandler.now)
     private var hasPinged = false
     private var watch: Scheduled<Void>?
