@@ -245,21 +245,6 @@ extension RoomConnection {
         publishAgain()
     }
 
-    private func subscribeAgain(_ stream: Int) {
-        guard let subscription = subscriptions[stream] else { return }
-        // The server tells it again.
-        qualityChanged(StreamQuality(stream: stream))
-        request(.subscribe(ViewOfStream(stream: stream, view: subscription.view))) { [weak self] result in
-            guard let self, state == .connected, subscriptions[stream]?.number == subscription.number else { return }
-            // The connection is lost again, and the next one subscribes again.
-            if case .failure(let error) = result, error.code == .connectionLost { return }
-            guard case .failure(let error) = subscribed(stream, subscription.number, result),
-                let (participant, _) = self.stream(stream)
-            else { return }
-            onEvent(.subscriptionEnded(participant: participant, stream: stream, error))
-        }
-    }
-
     private func publishAgain() {
         let former = tracks
         guard !former.isEmpty else { return republished() }

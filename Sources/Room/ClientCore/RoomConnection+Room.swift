@@ -17,7 +17,7 @@ extension RoomConnection {
     }
 
     private func ended(_ id: Int) {
-        subscriptions[id] = nil
+        removeSubscription(id, .failure(Self.streamEnded(id)))
         down?.release(stream: id)
         for (mid, stream) in heard where stream.id == id { unheard(mid) }
     }

@@ -1,7 +1,8 @@
 package import RoomProtocol
 
 extension RoomConnection {
-    /// Subscribes to a video stream, and passes its packets to the sinks. Calls `then` when the server has replied.
+    /// Subscribes to a video stream, and passes its packets to the sinks. Calls `then` when the server has replied, also after
+    /// another `join`, or when the stream or the connection has ended.
     ///
     /// - Parameter view: what the server chooses the stream's layer by.
     package func subscribe(
@@ -15,12 +16,49 @@ extension RoomConnection {
             return then(.failure(error))
         }
         subscriptionsBegun += 1
-        let number = subscriptionsBegun
-        subscriptions[id] = Subscription(number: number, makeSink: makeSink, view: view)
+        let subscription = Subscription(number: subscriptionsBegun, makeSink: makeSink, view: view)
+        subscriptions[id] = subscription
+        request(subscription, of: id, then: then)
+    }
+
+    /// Asks the server for a subscription.
+    ///
+    /// - Parameter then: of the application's call. Nil if that has succeeded; then an event reports a failure.
+    private func request(_ subscription: Subscription, of id: Int, then: ((Result<Void, RoomError>) -> Void)?) {
         // The reply is handled before the next message, so the first packets find their sink.
-        request(.subscribe(ViewOfStream(stream: id, view: view))) { [weak self] result in
+        request(.subscribe(ViewOfStream(stream: id, view: subscription.view))) { [weak self] result in
             guard let self else { return }
-            then(subscribed(id, number, result))
+            let isWanted = state == .connected && subscriptions[id]?.number == subscription.number
+            // The client asks again when it has joined again.
+            if isWanted, isRejoining, case .failure(let error) = result, error.code == .connectionLost {
+                subscriptions[id]?.waiting = then
+                return
+            }
+            let outcome = subscribed(id, subscription.number, result)
+            if let then { return then(outcome) }
+            guard isWanted, case .failure(let error) = outcome, let (participant, _) = stream(id) else { return }
+            onEvent(.subscriptionEnded(participant: participant, stream: id, error))
+        }
+    }
+
+    /// Asks for a subscription of the former participation.
+    func subscribeAgain(_ id: Int) {
+        guard let subscription = subscriptions[id] else { return }
+        // The server tells it again.
+        qualityChanged(StreamQuality(stream: id))
+        subscriptions[id]?.waiting = nil
+        request(subscription, of: id, then: subscription.waiting)
+    }
+
+    /// - Parameter result: for a call that waits until the client has joined again
+    func removeSubscription(_ id: Int, _ result: Result<Void, RoomError>) {
+        subscriptions.removeValue(forKey: id)?.waiting?(result)
+    }
+
+    /// Fails the calls that wait until the client has joined again.
+    func failWaitingSubscriptions(_ error: RoomError) {
+        for id in subscriptions.keys.sorted() where subscriptions[id]?.waiting != nil {
+            removeSubscription(id, .failure(error))
         }
     }
 
@@ -64,7 +102,7 @@ extension RoomConnection {
         }
         // The client does not subscribe again when it has joined.
         if isBetweenJoins {
-            subscriptions[id] = nil
+            removeSubscription(id, .success(()))
             return then(.success(()))
         }
         let request = request(.unsubscribe(StreamReference(stream: id))) { [weak self] result in
@@ -72,7 +110,7 @@ extension RoomConnection {
         }
         // Otherwise the server goes on, and counts the receiver.
         guard request != nil else { return }
-        subscriptions[id] = nil
+        removeSubscription(id, .success(()))
         down?.release(stream: id)
     }
 
@@ -82,6 +120,10 @@ extension RoomConnection {
     private static func notConnected(_ id: Int) -> RoomError {
         RoomError(
             .downSessionReleased, "No room is connected. Join a room before you subscribe to video \(id).")
+    }
+
+    static func streamEnded(_ id: Int) -> RoomError {
+        RoomError(.noSuchStream, "The publisher of video \(id) ended it.")
     }
 
     private func requireSubscribable(_ id: Int) throws(RoomError) {
@@ -119,7 +161,7 @@ extension RoomConnection {
     }
 
     /// - Parameter number: of the subscription, which an unsubscription may have ended meanwhile, and another one followed
-    func subscribed(
+    private func subscribed(
         _ id: Int, _ number: Int, _ result: Result<ServerMessage, RoomError>
     ) -> Result<Void, RoomError> {
         let problem: RoomError
@@ -131,7 +173,7 @@ extension RoomConnection {
             if stream(id) != nil { request(.unsubscribe(StreamReference(stream: id))) { _ in } }
             problem =
                 stream(id) == nil
-                ? RoomError(.noSuchStream, "The publisher of video \(id) ended it.")
+                ? Self.streamEnded(id)
                 : RoomError(
                     .receiverUnavailable,
                     "The server chose the receiver '\(body.mid.prefix(32))' for video \(id), which does not exist or cannot carry "
@@ -157,6 +199,8 @@ struct Subscription {
     /// The last one that the server has accepted.
     private var accepted: StreamView
     private var pendingViews = 0
+    /// The application's call, which waits until the client has joined again.
+    var waiting: ((Result<Void, RoomError>) -> Void)?
     /// Why it arrives worse than it could be, as the server says.
     var limitation: RoomStatistics.Received.Limitation?
 

@@ -281,6 +281,7 @@ package final class RoomConnection {
         failPostponedOffer(error)
         endRepetition(.failure(error))
         failEndings(error)
+        failWaitingSubscriptions(error)
     }
 
     private func failRequests(_ error: RoomError) {
