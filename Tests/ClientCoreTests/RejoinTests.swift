@@ -34,7 +34,7 @@ import Testing
             client.connection.handle(.iceServers(ICEServersRenewed(iceServers: [])))
             #expect(client.left == ["p-4"] && client.unpublished.isEmpty)
             #expect(client.connection.others.map(\.id) == ["p-2", "p-3"])
-            #expect(client.events.count == before + 1)
+            #expect(client.events.count == before + 2)
             client.connection.drop()
         }
     }
@@ -54,6 +54,26 @@ import Testing
     }
 
     // MARK: - Publishing
+
+    /// A node that subscribes to all others has to know its publisher before the streams come.
+    @Test func `a client that has joined again tells its new id before it publishes`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop, mayReturn: true)
+            client.enterToStay()
+            client.connection.publish([TrackOffer(Track())]) { _ in }
+            try client.acceptOffer(stream: 5)
+            client.beginRejoining()
+            client.reply(.joined(Joined(version: 1, participant: "p-9", participants: [])))
+            guard case .joinedAgain("p-9")? = client.events.last else {
+                Issue.record("\(client.events)")
+                return client.connection.drop()
+            }
+            #expect(try client.offers.count == 1)
+            client.connection.handle(.iceServers(ICEServersRenewed(iceServers: [])))
+            #expect(try client.offers.count == 2)
+            client.connection.drop()
+        }
+    }
 
     @Test(arguments: [true, false])
     func `a publication that waits until the client has joined again fails when the room is left`(isDropped: Bool)

@@ -230,6 +230,7 @@ extension RoomConnection {
     func rejoined(_ joined: Joined) {
         participant = joined.participant
         introduction = joined.participants
+        onEvent(.joinedAgain(participant: participant))
     }
 
     /// The server has announced all participants, in `joined` and in messages after it. Those who are missing have left.

@@ -27,6 +27,8 @@ package enum RoomEvent: Sendable {
     case loudspeaker(LoudspeakerEvent)
     /// The server is lost, for the reason in the error, and the connection tries to return. Calls wait meanwhile.
     case reconnecting(attempt: Int, RoomError)
+    /// The server accepted another `join`, so this client has another id. Others may see its streams before `reconnected`.
+    case joinedAgain(participant: String)
     /// The connection is back. After it joined again, earlier events report the participants and streams that are new or gone.
     case reconnected(Return)
     /// No media reaches the server, or arrives from it. The connection looks for another way.

@@ -462,7 +462,7 @@ public final class SimulatedClient: @unchecked Sendable {
 
     private func handle(_ event: RoomEvent) {
         switch event {
-        case .connecting, .audioHeard, .audioUnheard, .loudspeaker: break
+        case .connecting, .joinedAgain, .audioHeard, .audioUnheard, .loudspeaker: break
         case .statistics(let figures): return statistics.append((simulation.loop.now, figures))
         case .userMessage(let message): messages.append(message)
         case .qualityChanged(_, let stream, let limitation):

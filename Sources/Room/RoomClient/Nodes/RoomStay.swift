@@ -84,8 +84,8 @@ final class RoomStay: Sendable {
         var token: AccessToken?
         var isLeaving = false
         var hasEnded = false
-        /// The node's participant id.
-        var participant: String?
+        /// The ids that the node has had in the room. The server may keep a former participant for a while.
+        var participants: Set<String> = []
         var failure: RoomError?
         /// The caller that waits to enter the room.
         var entering: CheckedContinuation<Void, Never>?
@@ -179,18 +179,15 @@ final class RoomStay: Sendable {
             switch event {
             case .connected(let participant, _):
                 state.isInside = true
-                state.participant = participant
+                state.participants.insert(participant)
                 OwnParticipants.insert(participant)
-            case .reconnected(let back):
-                if case .rejoined(let participant) = back.kind {
-                    if let former = state.participant { OwnParticipants.remove(former) }
-                    state.participant = participant
-                    OwnParticipants.insert(participant)
-                }
+            case .joinedAgain(let participant):
+                state.participants.insert(participant)
+                OwnParticipants.insert(participant)
                 return (nil as CheckedContinuation<Void, Never>?, !state.isLeaving)
             case .ended(_, let error):
                 state.hasEnded = true
-                if let participant = state.participant { OwnParticipants.remove(participant) }
+                for participant in state.participants { OwnParticipants.remove(participant) }
                 state.failure = error
             default: return (nil as CheckedContinuation<Void, Never>?, !state.isLeaving)
             }

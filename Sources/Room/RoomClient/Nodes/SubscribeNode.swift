@@ -165,8 +165,9 @@ final class SubscribeNode: NodeType, RunningNode {
         case .subscriptionEnded(_, let stream, let error):
             if state.withLock({ $0.video == stream }) { reporter.fail(MediaError(error, node: name), name) }
             return
-        case .connecting, .reconnecting, .reconnected, .mediaInterrupted, .mediaRestored, .republished, .streamChanged,
-            .qualityChanged, .userMessage, .audioHeard, .audioUnheard, .loudspeaker, .statistics, .problem:
+        case .connecting, .reconnecting, .joinedAgain, .reconnected, .mediaInterrupted, .mediaRestored, .republished,
+            .streamChanged, .qualityChanged, .userMessage, .audioHeard, .audioUnheard, .loudspeaker, .statistics,
+            .problem:
             return
         }
         choose()

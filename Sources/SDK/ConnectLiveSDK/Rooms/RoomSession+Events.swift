@@ -42,6 +42,8 @@ extension RoomSession {
             mediaWays.withLock { $0.restored = way }
             tell { $0.tell(.mediaRestored(seconds: seconds)) }
         case .republished(let participant, let streams): republished(streams, by: participant)
+        // `reconnected` tells the id.
+        case .joinedAgain: break
         case .reconnected(let back): reconnected(back)
         case .statistics(let statistics): tell(statistics)
         case .problem(let error): problem(error)
