@@ -53,6 +53,33 @@ import Testing
         }
     }
 
+    /// One that the server has named before, or names in its reply to the other `join`.
+    @Test(arguments: [true, false])
+    func `a TURN server extends the time to join again`(isKnown: Bool) throws {
+        let stage = try SteppedClient()
+        let client = stage.client
+        let relay = #"[{"urls":"turn:203.0.113.7","username":"u","credential":"p"}]"#
+        client.join(servers: isKnown ? relay : "null", terms: #","resume":{"secret":"a secret","seconds":30}"#)
+        client.connection.secured()
+        client.beginRejoining()
+        let join = client.connection.joinRequest
+        func pass(_ seconds: Int) {
+            for _ in 0..<seconds {
+                stage.advance(by: .seconds(1))
+                client.connection.receive(.heard)
+            }
+        }
+        pass(9)
+        let named = ICEServerInfo(urls: ["turn:203.0.113.7"], username: "u", credential: "p")
+        let joined = Joined(version: 1, participant: "p-9", participants: [], iceServers: [named])
+        client.hear(Envelope(id: join, ServerMessage.joined(joined)).json())
+        pass(7)
+        #expect(client.connection.link != nil && client.openings.isEmpty)
+        pass(1)
+        #expect(client.connection.link == nil && client.connection.isRejoining)
+        client.connection.drop()
+    }
+
     // MARK: - Publishing
 
     /// A node that subscribes to all others has to know its publisher before the streams come.

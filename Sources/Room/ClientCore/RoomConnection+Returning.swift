@@ -219,10 +219,12 @@ extension RoomConnection {
         down = nil
         for (mid, _) in heard { unheard(mid) }
         deadline?.disarm()
+        joinStarted = loop.now
         deadline = loop.schedule(after: options.connectDeadline) { [weak self] in
             guard let self, isRejoining else { return }
             lost(.disconnected, lateness, mustRejoin: true)
         }
+        allowForRelays()
         join(room, token: token, over: link)
     }
 

@@ -66,6 +66,8 @@ package final class RoomConnection {
     /// Those of the participation before.
     var reportedReceivers: Int?
     var connectStarted = MonotonicTime.zero
+    /// When the client began to join, or to join again.
+    var joinStarted = MonotonicTime.zero
     var connectedAt: MonotonicTime?
     var firstFrame: Double?
     var finalStatistics: RoomStatistics?
@@ -129,7 +131,7 @@ package final class RoomConnection {
     package func begin() -> Bool {
         guard state == .idle else { return false }
         state = .connecting
-        connectStarted = loop.now
+        (connectStarted, joinStarted) = (loop.now, loop.now)
         deadline = loop.schedule(after: options.connectDeadline) { [weak self] in self?.connectTimeout() }
         allowForRelays()
         return true
@@ -227,9 +229,9 @@ package final class RoomConnection {
         allowForRelays()
     }
 
-    private func allowForRelays() {
-        guard state == .connecting, servers.hasRelays else { return }
-        deadline?.arm(at: connectStarted + options.connectDeadline + ConnectionOptions.allowanceForRelays)
+    func allowForRelays() {
+        guard state == .connecting || isRejoining, servers.hasRelays else { return }
+        deadline?.arm(at: joinStarted + options.connectDeadline + ConnectionOptions.allowanceForRelays)
     }
 
     func secured() {
