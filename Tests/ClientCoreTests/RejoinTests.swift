@@ -452,6 +452,33 @@ import Testing
         }
     }
 
+    /// The link is lost before or after the session.
+    @Test(arguments: [true, false], [true, false])
+    func `a client whose session the server closed asks whether it was removed before it joins again`(
+        isLostBefore: Bool, isRemoved: Bool
+    ) throws {
+        let stage = try SteppedClient()
+        let client = stage.client
+        client.enterToStay()
+        let up = try client.connection.makeUpSession()
+        if isLostBefore { client.loseLink() }
+        up.onEvent?(.ended(nil))
+        stage.advance(by: .milliseconds(1100))
+        #expect(client.connection.absence?.mustRejoin == true)
+        if !isLostBefore { client.loseLink() }
+        client.openLink()
+        #expect(client.sent.last?.contains(#""type":"resume""#) == true)
+        if isRemoved {
+            let removal = RoomError(.roomReleased, "The administrator removed this participant.")
+            client.hear(Envelope(ServerMessage.closed(Closing(reason: .kicked, error: removal))).json())
+            #expect(client.ends == [.roomReleased])
+        } else {
+            client.reply(.error(Problem(RoomError(.notResumable, "The participant is not known."))))
+            #expect(client.sent.last?.contains(#""type":"join""#) == true && client.ends == [])
+        }
+        client.connection.drop()
+    }
+
     @Test func `a session that fails while another link is opened begins no second attempt`() async throws {
         try await onLoop { loop in
             let client = try Client(loop, mayReturn: true)

@@ -12,6 +12,8 @@ struct Absence {
     var attempts = 0
     /// Whether the server does not keep the participant, or a session has ended: only another `join` helps.
     var mustRejoin = false
+    /// Whether the server closed a session. An administrator may have removed the participant then, which `resume` tells.
+    var mayBeRemoved = false
     /// The request to resume.
     var request: Int?
     /// Whether another access token was requested, because the server refused the one before.
@@ -133,12 +135,14 @@ extension RoomConnection {
 
     private func returned(over link: SignallingLink, token: String) {
         self.link = link
-        guard absence?.mustRejoin == false, let secret = resumeSecret else { return rejoin(token) }
+        guard let absence, !absence.mustRejoin || absence.mayBeRemoved, let secret = resumeSecret else {
+            return rejoin(token)
+        }
         guard
             let (id, text) = signalling?.resume(
                 token: token, participant: participant, secret: secret, now: loop.now)
         else { return }
-        absence?.request = id
+        self.absence?.request = id
         waiting[id] = { [weak self] in self?.answered($0, token: token) }
         link.send(text)
         armTimer()
@@ -153,6 +157,7 @@ extension RoomConnection {
             // A session has ended meanwhile.
             if let absence, absence.mustRejoin {
                 signalling?.abandonResumption()
+                self.absence?.mayBeRemoved = false
                 return lost(absence.reason, absence.error, mustRejoin: true)
             }
             resumeSecret = body.secret
@@ -201,6 +206,7 @@ extension RoomConnection {
     private func rejoin(_ token: String) {
         guard let room, let link else { return }
         absence?.mustRejoin = true
+        absence?.mayBeRemoved = false
         (isRejoining, hasRejoined, hasRepublished) = (true, false, false)
         (publishing.isHeld, publishing.isRepublishedLater, publishing.refusals) = (true, false, 0)
         let former = up

@@ -142,7 +142,7 @@ extension RoomConnection {
         let session = (direction == .down ? down?.id : up?.id)
         loop.schedule(after: SignallingDeadlines.leave) { [weak self] in
             guard let self, session == (direction == .down ? down?.id : up?.id) else { return }
-            sessionLost(lost)
+            sessionLost(lost, isClosed: true)
         }
     }
 
@@ -211,12 +211,15 @@ extension RoomConnection {
     }
 
     /// A participation needs its sessions. While there is no link, the next one joins again.
-    private func sessionLost(_ error: RoomError) {
-        guard absence == nil || isRejoining && link != nil else {
+    ///
+    /// - Parameter isClosed: whether the server closed the session
+    private func sessionLost(_ error: RoomError, isClosed: Bool = false) {
+        if absence == nil || isRejoining && link != nil {
+            lost(.disconnected, error, mustRejoin: true)
+        } else {
             absence?.mustRejoin = true
-            return
         }
-        lost(.disconnected, error, mustRejoin: true)
+        if isClosed { absence?.mayBeRemoved = true }
     }
 }
 
