@@ -452,6 +452,22 @@ import Testing
         }
     }
 
+    @Test func `a client that the server closes because it joins again too late opens another link`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop, mayReturn: true)
+            client.enterToStay()
+            client.beginRejoining()
+            let lateness = RoomError(.outOfOrder, "No 'join' succeeded within 10 s.")
+            client.hear(Envelope(ServerMessage.closed(Closing(reason: .disconnected, error: lateness))).json())
+            #expect(client.ends == [] && client.connection.link == nil && client.connection.retry != nil)
+            client.loseLink()
+            client.openLink()
+            client.acceptJoin()
+            #expect(client.connection.participant == "p-9")
+            client.connection.drop()
+        }
+    }
+
     /// The link is lost before or after the session.
     @Test(arguments: [true, false], [true, false])
     func `a client whose session the server closed asks whether it was removed before it joins again`(

@@ -421,7 +421,9 @@ package final class RoomConnection {
         case .userMessage(let body): heard(body)
         case .closed(let closing):
             let error = RoomError(.init(wireName: closing.code), closing.message)
-            if closing.permitsReturn { lost(closing.reason, error) } else { end(closing.reason, error) }
+            // The link was too slow to join again. Another one may be faster.
+            let isLate = absence != nil && error.code == .outOfOrder
+            if closing.permitsReturn || isLate { lost(closing.reason, error) } else { end(closing.reason, error) }
         case .joined, .resumed, .ack, .published, .unpublished, .streamSet, .streamStateSet, .viewSet, .subscribed,
             .unsubscribed, .messageSent, .pong, .left, .error:
             break

@@ -224,7 +224,9 @@ export class Signalling {
         } else if (message.type === "closed") {
             const problem = words.refused(message.code ?? message.reason, message.message);
             const returns = message.reason === "destroyed" && message.code === "1302"
-                || message.reason === "disconnected" && ["1312", "1411"].includes(message.code);
+                || message.reason === "disconnected" && ["1312", "1411"].includes(message.code)
+                // The WebSocket was too slow to join again. Another one may be faster.
+                || this.#away !== null && message.code === "protocol.out-of-order";
             if (returns) this.#lost(problem); else this.#end(problem);
         } else if (message.type === "error") {
             const problem = words.refused(message.code, message.message);
