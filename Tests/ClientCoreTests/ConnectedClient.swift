@@ -101,7 +101,13 @@ final class Client {
     func enterToStay() { enter(terms: #","resume":{"secret":"a secret","seconds":30}"#) }
 
     /// The attempt to open another link succeeds.
-    func openLink() { openings.removeLast()(.success(OpenedLink(link: link, token: "a token", address: server))) }
+    ///
+    /// - Parameter isOpen: whether the link has not closed meanwhile
+    func openLink(isOpen: Bool = true) {
+        var link = link
+        link.isOpen = { isOpen }
+        openings.removeLast()(.success(OpenedLink(link: link, token: "a token", address: server)))
+    }
 
     /// Loses the link, cannot resume over another one, and asks to join again.
     func beginRejoining() {

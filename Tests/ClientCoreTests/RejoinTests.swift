@@ -53,6 +53,21 @@ import Testing
         }
     }
 
+    @Test func `a link that closes before the client has it costs one attempt`() async throws {
+        try await onLoop { loop in
+            let client = try Client(loop, mayReturn: true)
+            client.enterToStay()
+            client.loseLink()
+            let sent = client.sent
+            client.openLink(isOpen: false)
+            #expect(client.sent == sent && client.connection.link == nil && client.connection.retry != nil)
+            client.loseLink()
+            client.openLink()
+            #expect(client.sent.last?.contains(#""type":"resume""#) == true && client.ends == [])
+            client.connection.drop()
+        }
+    }
+
     /// One that the server has named before, or names in its reply to the other `join`.
     @Test(arguments: [true, false])
     func `a TURN server extends the time to join again`(isKnown: Bool) throws {

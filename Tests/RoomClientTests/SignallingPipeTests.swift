@@ -46,6 +46,7 @@ import TestSupport
             if case .closed(let error) = event { failure.withLock { $0 = error } }
             return true
         }
+        #expect(pipe.isOpen)
         let channel = try #require(accepted.withLock { $0 })
         // Closing then sends RST.
         let socket = try #require(channel as? any SocketOptionProvider)
@@ -54,6 +55,7 @@ import TestSupport
         try await requireEventually(within: 30, "the connection ends") { failure.withLock { $0 } != nil }
         let message = failure.withLock { $0?.message } ?? ""
         #expect(message.contains(" failed: connection reset by peer. "), "\(message)")
+        #expect(!pipe.isOpen)
         pipe.close()
         try await server.close()
         try await group.shutdownGracefully()

@@ -123,6 +123,12 @@ extension RoomConnection {
                 return
             }
             switch result {
+            case .success(let opened) where !opened.link.isOpen():
+                let error = RoomError(
+                    .connectionLost,
+                    "The server \(opened.address) closed the connection as soon as it was open: it stops, or its proxy does not "
+                        + "reach it. Connect again when it runs.")
+                lost(absence?.reason ?? .disconnected, error)
             case .success(let opened):
                 (address, refusedToken) = (opened.address, nil)
                 returned(over: opened.link, token: opened.token)

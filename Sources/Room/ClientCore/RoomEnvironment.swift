@@ -135,11 +135,13 @@ package struct SignallingLink {
     package var close: () -> Void
     /// Closes without a farewell, so that another link can resume.
     package var abandon: () -> Void
+    /// Whether `.closed` is still to come. A link may close before the connection has it.
+    package var isOpen: () -> Bool
 
     /// - Parameter abandon: nil means `close`.
     package init(
         number: Int = 0, remoteAddress: String?, localAddress: String? = nil, send: @escaping (String) -> Void,
-        close: @escaping () -> Void, abandon: (() -> Void)? = nil
+        close: @escaping () -> Void, abandon: (() -> Void)? = nil, isOpen: @escaping () -> Bool = { true }
     ) {
         self.number = number
         self.remoteAddress = remoteAddress
@@ -147,6 +149,7 @@ package struct SignallingLink {
         self.send = send
         self.close = close
         self.abandon = abandon ?? close
+        self.isOpen = isOpen
     }
 }
 

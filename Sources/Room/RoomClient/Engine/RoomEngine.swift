@@ -122,7 +122,7 @@ package actor RoomEngine {
         }
         return SignallingLink(
             number: number, remoteAddress: pipe.remoteAddress, localAddress: pipe.localAddress, send: { pipe.send($0) },
-            close: { pipe.close() }, abandon: { pipe.abandon() })
+            close: { pipe.close() }, abandon: { pipe.abandon() }, isOpen: { pipe.isOpen })
     }
 
     /// Until the connection ends: an address is often gone before the server is known to be lost.

@@ -7,10 +7,12 @@ internal import NIOSSL
 internal import NIOWebSocket
 internal import RTP
 internal import RoomProtocol
+internal import Synchronization
 
 /// The WebSocket to a room server as a pipe of texts. `SignallingSession` interprets them.
 struct SignallingPipe: Sendable {
     fileprivate let channel: any Channel
+    fileprivate let end: PipeEnd
     /// The literal address of the server.
     let remoteAddress: String?
     /// The literal address of this machine.
@@ -23,6 +25,11 @@ struct SignallingPipe: Sendable {
         onEvent: @escaping @Sendable (SignallingInput) -> Bool
     ) async throws(RoomError) -> SignallingPipe {
         let tls = address.isEncrypted ? try TLSClient(to: address, trusting: trust) : nil
+        let end = PipeEnd()
+        let tell: @Sendable (SignallingInput) -> Bool = { input in
+            if case .closed = input { end.hasCome.store(true, ordering: .relaxed) }
+            return onEvent(input)
+        }
         do {
             let group = MultiThreadedEventLoopGroup.singleton
             let deadline = NIODeadline.now() + SignallingDeadlines.exchange.amount
@@ -34,7 +41,7 @@ struct SignallingPipe: Sendable {
                     .channelOption(.tcpOption(.tcp_nodelay), value: 1)
                     .channelInitializer { channel in
                         channel.eventLoop.makeCompletedFuture {
-                            try addHandlers(to: channel, address: address, upgraded: upgraded, onEvent: onEvent)
+                            try addHandlers(to: channel, address: address, upgraded: upgraded, onEvent: tell)
                             try tls?.addHandler(to: channel)
                         }
                     }
@@ -54,7 +61,7 @@ struct SignallingPipe: Sendable {
                 throw error
             }
             return SignallingPipe(
-                channel: channel, remoteAddress: channel.remoteAddress?.ipAddress,
+                channel: channel, end: end, remoteAddress: channel.remoteAddress?.ipAddress,
                 localAddress: channel.localAddress?.ipAddress)
         } catch {
             throw await unreachable(address, trust, error)
@@ -108,7 +115,15 @@ struct SignallingPipe: Sendable {
     }
 }
 
+/// Whether a pipe has closed.
+private final class PipeEnd: Sendable {
+    let hasCome = Atomic<Bool>(false)
+}
+
 extension SignallingPipe {
+    /// Whether `.closed` is still to come. Callable on any thread.
+    var isOpen: Bool { !end.hasCome.load(ordering: .relaxed) }
+
     /// Closes without the close frame, which would tell the server that this client has left.
     func abandon() { channel.close(promise: nil) }
 }
