@@ -24,8 +24,8 @@ struct ServerUnderTest: Sendable {
     var signIn: @Sendable () async throws -> Void
     /// Joins a room of its own, and leaves it. Returns facts about the media connections.
     var join: @Sendable () async throws -> String
-    /// The TURN servers that it has named, once `join` has returned. None for a client that names its own.
-    let relays = NamedRelays()
+    /// The TURN servers of the call, once `join` has returned or thrown.
+    let relays = KnownRelays()
     /// Whether the client names ICE servers of its own.
     var hasOwnServers = false
 
@@ -118,7 +118,7 @@ struct ServerUnderTest: Sendable {
             ? .warning(text, fix: "Renew it. The server reads the new file by itself.") : .ok(text)
     }
 
-    private static func joinAndLeave(_ config: Config, naming relays: NamedRelays) async throws -> String {
+    private static func joinAndLeave(_ config: Config, naming relays: KnownRelays) async throws -> String {
         let (connected, signal) = AsyncStream.makeStream(of: Void.self)
         let guest = Guest(.seconds(config.reconnectSeconds), endsOnProblem: true) { _ in signal.yield() }
         var config = config
@@ -131,12 +131,14 @@ struct ServerUnderTest: Sendable {
             signal.finish()
         }
         defer { end.cancel() }
-        guard await connected.first(where: { true }) != nil else {
+        let isConnected = await connected.first(where: { true }) != nil
+        // A call that needs them may fail because of them.
+        relays.set(await room.relays)
+        guard isConnected else {
             try await guest.untilEnded()
             throw CancellationError()
         }
         let statistics = await room.statistics()
-        relays.set(await room.relays.filter { $0.origin != .configured })
         room.disconnect()
         try? await guest.untilEnded()
         let time = statistics.connectMilliseconds.map { " after \(Figures.milliseconds($0))" } ?? ""
