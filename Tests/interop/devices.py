@@ -1,6 +1,6 @@
 """A page whose camera and microphone are lost, muted, or refused by the browser or the server."""
 from expectations import observe, wait_for
-from returning import has_returned
+from returning import MUTE_SOCKET, has_returned
 
 
 def allow(browser, setting, devices=("camera", "microphone")):
@@ -16,14 +16,26 @@ for (const sender of window.testPeers.flatMap((peer) => peer.getSenders()))
 """
 
 
+# The page waits for the answers to its next requests for one second rather than eight, until the first of them is late.
+HURRY = """
+const { setTimeout } = window;
+window.setTimeout = (action, time, ...more) => time !== 8000 ? setTimeout(action, time, ...more) : setTimeout(() => {
+    Object.assign(window, { setTimeout });
+    action();
+}, 1000);
+"""
+
+
 def lose_camera(options, browser):
-    """Loses the camera and turns it on again. One sentence about an unmet expectation, or None."""
+    """Loses the camera and turns it on again, with a late answer. One sentence about an unmet expectation, or None."""
     browser.execute_script(LOSE_CAMERA)
     if not wait_for(browser, "return document.body.dataset.publishing === 'audio'", 10):
         return "The page still publishes the camera that it lost."
-    browser.execute_script("document.querySelector('#camera').click()")
-    if not wait_for(browser, "return document.body.dataset.publishing === 'audio video'", 10):
+    browser.execute_script(HURRY + MUTE_SOCKET + CLICK_CAMERA)
+    if not wait_for(browser, "return document.body.dataset.publishing === 'audio video'", 20):
         return "The page did not publish the camera again."
+    if not has_returned(browser, 1):
+        return "The page did not come back when an answer was late."
     return observe(options, browser)[1]
 
 

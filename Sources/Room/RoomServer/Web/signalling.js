@@ -188,10 +188,19 @@ export class Signalling {
         [this.#received, this.#told, this.#untold, this.#acknowledged, this.#kept] = [0, 0, 0, 0, []];
     }
 
+    /**
+     * Another WebSocket shows whether the server has taken a request without an answer, and brings the answer. A second silence is
+     * the server's own.
+     */
     #await(id, request) {
         request.timer = setTimeout(() => {
+            const problem = words.noAnswer(request.type);
+            if (this.#terms && !this.#away && !request.isLate) {
+                for (const pending of this.#requests.values()) pending.isLate = true;
+                return this.#lost(problem);
+            }
             this.#requests.delete(id);
-            request.reject(words.noAnswer(request.type));
+            request.reject(problem);
         }, answerWithin);
     }
 
