@@ -127,6 +127,23 @@ struct RelayFaultTests {
         }
     }
 
+    @Test func `a trial over UDP asks an address of each family, until one answers`() throws {
+        let turn = try TURNServer()
+        // GLib resolves it to ::1 too, where nothing listens. Nothing does at 127.0.0.2 either.
+        #expect(try RelayTest.run(try named("turn:localhost:\(turn.port)", turn)).relay.host == "127.0.0.1")
+        let server = try named(turn.udp, turn)
+        func relay(_ addresses: [String]) throws -> String {
+            try RelayTest.allocate(at: server, byDatagramsTo: addresses, seconds: 1, during: RelayWork()).host
+        }
+        #expect(try relay(["127.0.0.2", "127.0.0.1"]) == "127.0.0.1")
+        #expect { try relay(["127.0.0.2"]) } throws: {
+            ($0 as? TransportError)?.message.contains("does not answer") == true
+        }
+        let all = ["2001:db8::1", "192.0.2.1", "2001:db8::2", "192.0.2.2"]
+        #expect(RelayAccess.firstOfEachFamily(all) == ["192.0.2.1", "2001:db8::1"])
+        #expect(RelayAccess.firstOfEachFamily(["::1"]) == ["::1"])
+    }
+
     @Test func `a client without an IPv4 address gets a relay over TLS`() async throws {
         let turn = try TURNServer()
         try await withPort { port, loop in

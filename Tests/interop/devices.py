@@ -1,6 +1,6 @@
 """A page whose camera and microphone are lost, muted, or refused by the browser or the server."""
 from expectations import observe, wait_for
-from returning import has_returned
+from returning import MUTE_SOCKET, has_returned
 
 
 def allow(browser, setting, devices=("camera", "microphone")):
@@ -16,14 +16,26 @@ for (const sender of window.testPeers.flatMap((peer) => peer.getSenders()))
 """
 
 
+# The page waits for the answers to its next requests for one second rather than eight, until the first of them is late.
+HURRY = """
+const { setTimeout } = window;
+window.setTimeout = (action, time, ...more) => time !== 8000 ? setTimeout(action, time, ...more) : setTimeout(() => {
+    Object.assign(window, { setTimeout });
+    action();
+}, 1000);
+"""
+
+
 def lose_camera(options, browser):
-    """Loses the camera and turns it on again. One sentence about an unmet expectation, or None."""
+    """Loses the camera and turns it on again, with a late answer. One sentence about an unmet expectation, or None."""
     browser.execute_script(LOSE_CAMERA)
     if not wait_for(browser, "return document.body.dataset.publishing === 'audio'", 10):
         return "The page still publishes the camera that it lost."
-    browser.execute_script("document.querySelector('#camera').click()")
-    if not wait_for(browser, "return document.body.dataset.publishing === 'audio video'", 10):
+    browser.execute_script(HURRY + MUTE_SOCKET + CLICK_CAMERA)
+    if not wait_for(browser, "return document.body.dataset.publishing === 'audio video'", 20):
         return "The page did not publish the camera again."
+    if not has_returned(browser, 1):
+        return "The page did not come back when an answer was late."
     return observe(options, browser)[1]
 
 
@@ -70,6 +82,12 @@ return window.testPeers.some((peer) => peer.connectionState === 'connected'
 """
 
 
+# Loses the camera and then, before the server hears of that, the participation.
+LOSE_CAMERA_AND_ROOM = MUTE_SOCKET + LOSE_CAMERA + """
+WebSocket.prototype.send.call(window.testSockets.at(-1), JSON.stringify({ type: 'leave', id: 1_000_001 }));
+"""
+
+
 def be_refused(options, browser):
     """One sentence about an unmet expectation, or None."""
     if not wait_for(browser, f"return document.body.dataset.publishing === 'audio' && (() => {{{SENDS_MICROPHONE}}})()", 20):
@@ -93,7 +111,7 @@ def be_refused(options, browser):
 
 
 def rejoin(options, browser):
-    """Joins again while the camera's publication waits for its next attempt, which is after that."""
+    """Joins again while the camera's publication waits for its next attempt, which is after that, and while its end is announced."""
     browser.execute_script(LOSE_CAMERA)
     if not wait_for(browser, "return document.body.dataset.publishing === 'audio'", 10):
         return "The page still publishes the camera that it lost."
@@ -112,7 +130,13 @@ def rejoin(options, browser):
     sentence = observe(options, browser)[1]
     if sentence is None and browser.execute_script("return window.testLate.length") > 0:
         sentence = "The page repeated a publication of its former participant."
-    return sentence
+    if sentence is not None:
+        return sentence
+    browser.execute_script(LOSE_CAMERA_AND_ROOM)
+    if not has_returned(browser, 2):
+        return "The page did not join again after it lost its camera."
+    problem = browser.execute_script("return document.body.dataset.problem")
+    return None if problem == "device.lost" else f"The page that lost its camera and joined again tells {problem}."
 
 
 # What a page says about the only participant who publishes beside its own.

@@ -36,6 +36,16 @@ DROP_SOCKET = "window.testSockets.at(-1).close()"
 # From now on, nothing gets through the WebSocket, which stays open.
 MUTE_SOCKET = ("window.testMuted = performance.now();"
                "Object.assign(window.testSockets.at(-1), { send() {}, onmessage: null });")
+# The page's next WebSocket never opens, as in a dead spot.
+HANG_SOCKET = """
+const { WebSocket } = window;
+window.WebSocket = function() {
+    window.testHangs = true;
+    Object.assign(window, { WebSocket });
+    return { readyState: WebSocket.CONNECTING, close() {} };
+};
+"""
+
 # How long the page waited, in milliseconds, until it opened the next WebSocket.
 WAITED = "return window.testSockets.at(-1).testBegan - window.testMuted"
 
@@ -68,7 +78,13 @@ def roam(options, browser):
     """Loses the WebSocket in several ways, then the way of media. One sentence about an unmet expectation, or None."""
     participant = browser.execute_script("return document.body.dataset.participant")
     losses = [DROP_SOCKET, DROP_SOCKET, *(MUTE_SOCKET + event for event in NETWORK_EVENTS)]
-    for count, loss in enumerate(losses, 1):
+    browser.execute_script(HANG_SOCKET + DROP_SOCKET)
+    if not wait_for(browser, "return window.testHangs", 20):
+        return "The page did not try to come back."
+    browser.execute_script(NETWORK_EVENTS[0])
+    if not has_returned(browser, 1):
+        return "The page did not give up an attempt of its former network."
+    for count, loss in enumerate(losses, 2):
         browser.execute_script(loss)
         if not has_returned(browser, count):
             return f"The page did not come back after loss {count} of its WebSocket."
@@ -81,7 +97,7 @@ def roam(options, browser):
     sentence = restart_ice(browser)
     if sentence is not None:
         return sentence
-    if not has_returned(browser, len(losses) + 1):
+    if not has_returned(browser, count + 1):
         return "The page did not come back after the loss of its WebSocket and its way."
     if browser.execute_script(WAITED) >= SILENCE:
         return "The page waited for a silence, although its way was lost."

@@ -218,6 +218,19 @@ private func path(in file: String) throws -> String? {
         #expect(lines.count { $0.contains("fix: Correct CONNECTLIVE_TURN_USER and") } == 2, "\(lines)")
     }
 
+    @Test func `the doctor tries the TURN servers that the room server names, also if the call fails`() throws {
+        let turn = try TURNServer(secret: "both know it")
+        let server = try TestServer(
+            ["--turn", turn.udp], environment: ["CONNECTLIVE_TURN_SECRET": "another one"])
+        let result = try CommandLineTool.run(
+            ["doctor", "--quick", "--ice-policy", "relay"], folder: server.folder, seconds: 120)
+        #expect(result.status == 1)
+        let lines = result.output.split(separator: "\n")
+        for check in ["server", "TURN"] {
+            #expect(lines.contains { $0.hasPrefix("failure  \(check): The TURN server ") }, "\(lines)")
+        }
+    }
+
     @Test func `a TURN server of the room server is a failure if it rejects the user, and a warning if it is silent`()
         async throws
     {

@@ -4,6 +4,7 @@ import Foundation
 import ICELite
 import MediaGraph
 import MediaNodes
+import PeerLoop
 import RoomTLS
 import TestSupport
 import Testing
@@ -286,6 +287,37 @@ import Testing
         #expect(found.last?.fix?.contains(fix) == true, "\(found)")
     }
 
+    @Test(arguments: [
+        ("The server has 500 participants, which is the limit. Try later. [server.full]", "Follow the message"),
+        ("Client and server have no common version. Update one. [protocol.version]", "Follow the message"),
+        ("No address responded. [1411]", "UDP port"),
+        ("It fails without a code.", "Follow the message"),
+    ])
+    func `a room that cannot be joined gets the fix of the error's code`(sentence: String, fix: String) async {
+        let server = ServerUnderTest(
+            name: "ws://a:1", health: { 200 }, signIn: {}, join: { throw Refusal(description: sentence) })
+        let found = await findings(server)
+        #expect(found.last?.fix?.contains(fix) == true, "\(found)")
+    }
+
+    @Test(arguments: [
+        "Too many wrong secrets came from this address. Try again in 9 s. [server.too-many-requests]",
+        "The server ws://a:1 is unreachable: the timeout expired. Check the address. [1305]",
+    ])
+    func `a sign-in that fails for another reason than the secret gets another fix`(sentence: String) async {
+        let server = ServerUnderTest(
+            name: "ws://a:1", health: { 200 }, signIn: { throw Refusal(description: sentence) }, join: { "" })
+        #expect(await findings(server).last?.fix?.hasPrefix("Follow the message") == true)
+    }
+
+    @Test func `a call that finds no way although TURN servers are known gets a fix for those`() async throws {
+        let server = ServerUnderTest(
+            name: "ws://a:1", health: { 200 }, signIn: {}, join: { throw Refusal(description: "It failed. [1411]") })
+        #expect(await findings(server).last?.fix?.contains("--turn URL") == true)
+        server.relays.set([try ICEServer(url: "turn:203.0.113.7", username: "u", credential: "p")])
+        #expect(await findings(server).last?.fix?.contains("external-ip") == true)
+    }
+
     @Test func `a server's certificate is reported, with a warning two weeks before its end`() async throws {
         let folder = TemporaryFolder()
         let made = try MadeCertificate.chain(in: folder.path, days: (from: "20200101000000Z", to: "20300101000000Z"))
@@ -301,7 +333,7 @@ import Testing
         var server = ServerUnderTest(name: "https://a", health: { 200 }, signIn: {}, join: { "media connected" })
         server.certificate = { certificate }
         #expect(await findings(server).count == 4)
-        // The steps that have succeeded choose the fix.
+        // The code chooses the fix.
         server.signIn = { throw Refusal(description: "The secret is not the server's. [-11003]") }
         #expect(await findings(server).last?.fix == "Pass --service-id and --service-secret of that server.")
         server.health = { throw Refusal(description: "The certificate has expired. [server.certificate]") }

@@ -46,7 +46,7 @@ struct DoctorCommand: AsyncParsableCommand {
         var report = DoctorReport()
         await run(checks, into: &report)
         // Those that the server has named by now. Media that goes directly would not show that they are of no use.
-        await run(tested?.relays.all.map { RelayUnderTest(server: $0).check } ?? [], into: &report)
+        await run(tested?.relays.named.map { RelayUnderTest(server: $0).check } ?? [], into: &report)
         Console.say(json ? try report.json() : report.conclusion)
         if report.worst == .failure { throw ExitCode(1) }
     }

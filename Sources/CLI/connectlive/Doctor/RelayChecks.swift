@@ -41,11 +41,13 @@ struct RelayUnderTest: Sendable {
     }
 }
 
-/// The TURN servers that a room server has named.
-final class NamedRelays: Sendable {
+/// The TURN servers of a call.
+final class KnownRelays: Sendable {
     private let servers = Mutex<[ICEServer]>([])
 
     var all: [ICEServer] { servers.withLock { $0 } }
+    /// Those that the room server has named. None for a client that names its own.
+    var named: [ICEServer] { all.filter { $0.origin != .configured } }
 
     func set(_ servers: [ICEServer]) { self.servers.withLock { $0 = servers } }
 }

@@ -24,8 +24,8 @@ struct ServerUnderTest: Sendable {
     var signIn: @Sendable () async throws -> Void
     /// Joins a room of its own, and leaves it. Returns facts about the media connections.
     var join: @Sendable () async throws -> String
-    /// The TURN servers that it has named, once `join` has returned. None for a client that names its own.
-    let relays = NamedRelays()
+    /// The TURN servers of the call, once `join` has returned or thrown.
+    let relays = KnownRelays()
     /// Whether the client names ICE servers of its own.
     var hasOwnServers = false
 
@@ -55,7 +55,7 @@ struct ServerUnderTest: Sendable {
         // Each request has a limit of its own, whose message is more exact.
         Check("server", limit: .seconds(45), fixIfSilent: "Restart the server, or use another one.") {
             var findings: [Finding] = []
-            var stepsDone = 0
+            var isReached = false
             do {
                 let status = try await health()
                 guard status == 200 else {
@@ -66,42 +66,50 @@ struct ServerUnderTest: Sendable {
                     ]
                 }
                 findings.append(.ok("\(name) is reachable"))
-                stepsDone = 1
+                isReached = true
                 if let certificate = try await certificate() {
                     findings.append(Self.finding(of: certificate, now: Date().timeIntervalSince1970))
                 }
                 try await signIn()
                 findings.append(.ok("\(name) accepts the service id and secret"))
-                stepsDone = 2
                 findings.append(.ok("\(name): \(try await join())"))
                 return findings
             } catch {
-                let fix: String =
-                    switch stepsDone {
-                    case _ where "\(error)".hasSuffix("[server.certificate]"):
-                        "Correct the server's certificate, or name its authority with --ca."
-                    case 0 where !isLoopback:
-                        "Start it (connectlive serve --listen 0.0.0.0), or correct the address in --server, or open its "
-                            + "TCP port."
-                    case 0: "Start it (connectlive serve), or correct the address in --server, or open its TCP port."
-                    case 1: "Pass --service-id and --service-secret of that server."
-                    case _ where "\(error)".contains("[turn."):
-                        RelayFix.of(Self.relayCode(of: error), isNamed: !hasOwnServers)
-                            ?? "Start the TURN server, or correct its address, or open its port in the firewalls."
-                    default:
-                        "Allow the server's UDP port in the firewalls, usually the number of its TCP port (\(name)), or pass "
-                            + "--turn URL."
-                    }
-                return findings + [.failure("\(error)", fix: fix)]
+                return findings + [.failure("\(error)", fix: fix(for: error, isReached: isReached))]
             }
         }
     }
 
-    /// Such as `turn.unauthorized`.
-    private static func relayCode(of error: any Error) -> String {
+    /// The fix for an error, by its code.
+    private func fix(for error: any Error, isReached: Bool) -> String {
+        let code = Self.code(of: error)
+        switch code {
+        case .serverCertificate:
+            return "Correct the server's certificate, or name its authority with --ca."
+        case .serverUnreachable where !isReached:
+            let command = isLoopback ? "connectlive serve" : "connectlive serve --listen 0.0.0.0"
+            return "Start it (\(command)), or correct the address in --server, or open its TCP port."
+        case .serviceInvalid, .serviceMissing:
+            return "Pass --service-id and --service-secret of that server."
+        case _ where code.name.hasPrefix("turn."):
+            return RelayFix.of(code.name, isNamed: !hasOwnServers)
+                ?? "Start the TURN server, or correct its address, or open its port in the firewalls."
+        case _ where code.isOfMediaConnection:
+            let other =
+                relays.all.isEmpty
+                ? "pass --turn URL"
+                : "let the TURN server reach it (allowed-peer-ip and external-ip in turnserver.conf)"
+            return "Allow the server's UDP port in the firewalls, usually the number of its TCP port (\(name)), or "
+                + "\(other)."
+        default: return "Follow the message, or look up its code in docs/errors.md."
+        }
+    }
+
+    /// Such as `turn.unauthorized`, which ends the error's text in brackets. Code 0 for an error without one.
+    private static func code(of error: any Error) -> RoomError.Code {
         let text = "\(error)"
-        guard let start = text.range(of: "[turn.", options: .backwards)?.lowerBound else { return "" }
-        return String(text[start...].dropFirst().prefix { $0 != "]" })
+        guard text.hasSuffix("]"), let start = text.lastIndex(of: "[") else { return RoomError.Code(0) }
+        return RoomError.Code(wireName: String(text[start...].dropFirst().dropLast()))
     }
 
     /// So many days before its expiry, a certificate should have been renewed: most are renewed a month before.
@@ -118,7 +126,7 @@ struct ServerUnderTest: Sendable {
             ? .warning(text, fix: "Renew it. The server reads the new file by itself.") : .ok(text)
     }
 
-    private static func joinAndLeave(_ config: Config, naming relays: NamedRelays) async throws -> String {
+    private static func joinAndLeave(_ config: Config, naming relays: KnownRelays) async throws -> String {
         let (connected, signal) = AsyncStream.makeStream(of: Void.self)
         let guest = Guest(.seconds(config.reconnectSeconds), endsOnProblem: true) { _ in signal.yield() }
         var config = config
@@ -131,12 +139,14 @@ struct ServerUnderTest: Sendable {
             signal.finish()
         }
         defer { end.cancel() }
-        guard await connected.first(where: { true }) != nil else {
+        let isConnected = await connected.first(where: { true }) != nil
+        // A call that needs them may fail because of them.
+        relays.set(await room.relays)
+        guard isConnected else {
             try await guest.untilEnded()
             throw CancellationError()
         }
         let statistics = await room.statistics()
-        relays.set(await room.relays.filter { $0.origin != .configured })
         room.disconnect()
         try? await guest.untilEnded()
         let time = statistics.connectMilliseconds.map { " after \(Figures.milliseconds($0))" } ?? ""

@@ -216,9 +216,13 @@ export class Room {
         return this.#inTurn(() => this.#up?.unpublish(kind));
     }
 
+    /** An action of a former participation neither begins nor fails. */
     #inTurn(action) {
         const queue = this.#queue;
-        const done = queue.last.then(() => this.#over || queue !== this.#queue ? undefined : action());
+        const isFormer = () => this.#over || queue !== this.#queue;
+        const done = queue.last.then(() => isFormer() ? undefined : action()).catch((error) => {
+            if (!isFormer()) throw error;
+        });
         queue.last = done.catch(() => {});
         return done;
     }

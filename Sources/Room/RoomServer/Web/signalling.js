@@ -105,20 +105,25 @@ export class Signalling {
         return Signalling.#connect().then((socket) => new Signalling(socket));
     }
 
-    static #connect() {
+    /** - signal: abandons the attempt. With it, others follow, so a failure needs no reason. */
+    static #connect(signal) {
         const url = new URL("v1/room", location.href);
         url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
         return new Promise((resolve, reject) => {
             const socket = new WebSocket(url);
             const timer = setTimeout(() => socket.close(), answerWithin);
-            socket.onopen = () => {
+            const settle = (action) => {
                 clearTimeout(timer);
-                resolve(socket);
+                socket.onopen = socket.onclose = null;
+                action();
             };
-            socket.onclose = () => {
-                clearTimeout(timer);
-                refusal(url).then(reject);
-            };
+            socket.onopen = () => settle(() => resolve(socket));
+            socket.onclose = () => settle(() => signal ? reject(words.serverUnreachable()) : refusal(url).then(reject));
+            signal?.addEventListener("abort", () => {
+                if (socket.readyState !== WebSocket.CONNECTING) return;
+                settle(() => reject(words.serverUnreachable()));
+                socket.close();
+            });
         });
     }
 
@@ -157,8 +162,11 @@ export class Signalling {
     moved() {
         if (!this.#terms || this.#ended) return;
         if (!this.#away) return this.#lost(words.serverVanished(), 0);
-        // Without a timer, an attempt is under way.
-        if (this.#away.timer) this.#return();
+        if (!this.#away.isBusy) return void this.#return();
+        // The present attempt may wait for the former network. The next one begins as soon as it has failed.
+        this.#away.pause = 0;
+        this.#away.connecting.abort();
+        this.#lost(words.serverVanished());
     }
 
     #transmit(text) {
@@ -188,10 +196,19 @@ export class Signalling {
         [this.#received, this.#told, this.#untold, this.#acknowledged, this.#kept] = [0, 0, 0, 0, []];
     }
 
+    /**
+     * Another WebSocket shows whether the server has taken a request without an answer, and brings the answer. A second silence is
+     * the server's own.
+     */
     #await(id, request) {
         request.timer = setTimeout(() => {
+            const problem = words.noAnswer(request.type);
+            if (this.#terms && !this.#away && !request.isLate) {
+                for (const pending of this.#requests.values()) pending.isLate = true;
+                return this.#lost(problem);
+            }
             this.#requests.delete(id);
-            request.reject(words.noAnswer(request.type));
+            request.reject(problem);
         }, answerWithin);
     }
 
@@ -281,13 +298,13 @@ export class Signalling {
     async #return() {
         const away = this.#away;
         clearTimeout(away.timer);
-        [away.timer, away.isBusy, away.missed] = [null, true, null];
+        [away.timer, away.isBusy, away.missed, away.connecting] = [null, true, null, new AbortController()];
         const failed = (problem) => {
             away.isBusy = false;
             this.#lost(problem);
         };
         try {
-            this.#use(await Signalling.#connect());
+            this.#use(await Signalling.#connect(away.connecting.signal));
             if (this.#ended) return this.#socket.close();
             const { participant, secret, token } = this.#terms;
             const resumed = await this.#resume({ token, participant, secret, received: this.#received });

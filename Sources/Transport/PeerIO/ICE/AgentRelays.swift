@@ -219,12 +219,7 @@ final class AgentRelays {
         // A way is there by now. This one would cost an allocation.
         case _ where isEnough: break
         case .addresses(let all):
-            // libnice asks a server from each own address of the same family.
-            for isSix in [false, true] {
-                if let address = all.first(where: { $0.contains(":") == isSix }) {
-                    add(server, at: address, server.port)
-                }
-            }
+            for address in RelayAccess.firstOfEachFamily(all) { add(server, at: address, server.port) }
         case .connected(let stream):
             if let tunnel = RelayTunnel(to: stream, from: hasFour ? "127.0.0.1" : "::1", on: loop) {
                 tunnels.append(tunnel)

@@ -39,6 +39,11 @@ enum RelayAccess {
         return Array(allowed.prefix(addressLimit))
     }
 
+    /// The addresses that media over UDP uses: libnice asks a server from each own address of the same family.
+    static func firstOfEachFamily(_ addresses: [String]) -> [String] {
+        [false, true].compactMap { isSix in addresses.first { $0.contains(":") == isSix } }
+    }
+
     /// Whether an end within this origin may direct us at an address of a scope.
     static func isOpen(_ scope: AddressScope, to origin: ICEServer.Origin) -> Bool {
         switch (scope, origin) {

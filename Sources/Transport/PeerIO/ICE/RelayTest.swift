@@ -31,22 +31,45 @@ package enum RelayTest {
         guard let transport = server.relayTransport else {
             throw TransportError(code: "turn.refused", message: "\(server.url) is no TURN server. Name one.")
         }
-        let exchange: any Exchange =
-            switch transport {
-            case .udp: try DatagramExchange(to: server, seconds: seconds, during: work)
-            case .tcp, .tls:
-                StreamExchange(
-                    stream: try RelayAccess.connect(to: server, seconds: seconds, during: work), work: work)
-            }
-        defer { exchange.close() }
-        let relay = try allocate(at: server, over: exchange)
-        let isPublic = try RelayAccess.addresses(of: server, during: work).allSatisfy { AddressScope($0) == .global }
+        let addresses = try RelayAccess.addresses(of: server, during: work)
+        let relay: TransportAddress
+        switch transport {
+        case .udp:
+            let tried = RelayAccess.firstOfEachFamily(addresses)
+            relay = try allocate(at: server, byDatagramsTo: tried, seconds: seconds, during: work)
+        case .tcp, .tls:
+            let stream = try RelayAccess.connect(to: server, seconds: seconds, during: work)
+            relay = try allocate(at: server, over: StreamExchange(stream: stream, work: work))
+        }
+        let isPublic = addresses.allSatisfy { AddressScope($0) == .global }
         return Outcome(relay: relay, isHidden: isPublic && AddressScope(relay.host) != .global)
     }
 
+    /// Asks one address after another, until one answers: a network may drop what is for those of one family.
+    static func allocate(
+        at server: ICEServer, byDatagramsTo addresses: [String], seconds: UInt32, during work: RelayWork
+    ) throws(TransportError) -> TransportAddress {
+        var last = RelayAccess.problem(
+            "turn.unreachable", server, "this machine has no route to it. Check the network")
+        for address in addresses {
+            guard let exchange = DatagramExchange(to: address, server.port, seconds: seconds, during: work) else {
+                continue
+            }
+            do throws(TransportError) {
+                return try allocate(at: server, over: exchange)
+            } catch {
+                guard error.code == "turn.unreachable" else { throw error }
+                last = error
+            }
+        }
+        throw last
+    }
+
+    /// Closes the exchange.
     private static func allocate(
         at server: ICEServer, over exchange: any Exchange
     ) throws(TransportError) -> TransportAddress {
+        defer { exchange.close() }
         let silent = RelayAccess.problem(
             "turn.unreachable", server, "it does not answer. Check its port and the firewall")
         let none: (user: [UInt8], challenge: TURN.Challenge, key: OpenSSLSTUNKey)? = nil
@@ -134,17 +157,12 @@ private final class DatagramExchange: Exchange {
     /// Readable at the end of the work. -1 if there is no descriptor left.
     private let end: Int32
 
-    init(to server: ICEServer, seconds: UInt32, during work: RelayWork) throws(TransportError) {
-        milliseconds = Int(seconds) * 1000
-        var opened: Int32 = -1
-        for address in try RelayAccess.addresses(of: server, during: work) where opened < 0 {
-            opened = Self.open(to: address, server.port)
-        }
-        guard opened >= 0 else {
-            throw RelayAccess.problem(
-                "turn.unreachable", server, "this machine has no route to it. Check the network")
-        }
+    /// Nil if this machine has no route to the address.
+    init?(to address: String, _ port: UInt16, seconds: UInt32, during work: RelayWork) {
+        let opened = Self.open(to: address, port)
+        guard opened >= 0 else { return nil }
         socket = opened
+        milliseconds = Int(seconds) * 1000
         self.work = work
         end = g_cancellable_get_fd(work.cancellable)
     }
