@@ -150,11 +150,12 @@ extension CongestionController {
     /// A packet with `nextNumber` is sent.
     /// - Parameter bytes: its length with the headers of UDP and IP
     public func sent(bytes: Int, probe: UInt16 = 0, now: MonotonicTime) {
-        if history.inFlight == 0 { nextTick = now + Self.interval }
+        let isAlone = history.inFlight == 0
+        if isAlone { nextTick = now + Self.interval }
         history.sent(bytes: bytes, probe: probe, now: now)
         sentSinceFeedback += 1
         application.sent(bytes: bytes, now: now)
-        feedbackTimeout.sent(now: now)
+        feedbackTimeout.sent(isAlone: isAlone, now: now)
     }
 
     public func received(_ feedback: TransportFeedback, now: MonotonicTime) {
