@@ -158,6 +158,9 @@ extension CongestionController {
         feedbackTimeout.sent(isAlone: isAlone, now: now)
     }
 
+    /// How many sent packets `received` looks up for a feedback.
+    public func lookups(for feedback: TransportFeedback) -> Int { history.known(by: feedback).count }
+
     public func received(_ feedback: TransportFeedback, now: MonotonicTime) {
         results.removeAll(keepingCapacity: true)
         history.forget(now)

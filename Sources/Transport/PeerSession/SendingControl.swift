@@ -192,8 +192,7 @@ final class SendingControl {
     }
 
     func received(_ feedback: TransportFeedback, now: MonotonicTime) {
-        let count = Int(feedback.count)
-        guard lookups.take(count, now: now) == count else { return }
+        guard lookups.takeAll(controller.lookups(for: feedback), now: now) else { return }
         lastReport = now
         controller.received(feedback, now: now)
         isStale = true
