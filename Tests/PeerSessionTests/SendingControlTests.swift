@@ -231,6 +231,24 @@ final class PacedCall {
         #expect(try #require(paced.target) > before * 7 / 10)
     }
 
+    @Test(arguments: [false, true])
+    func `a path without any report is congested after 3 s of media, also if it is another path`(isOther: Bool) {
+        let paced = PacedCall(rate: nil)
+        paced.call.secure()
+        if isOther {
+            paced.send(for: .seconds(5), most: 1_000_000)
+            paced.call.a.routeChanged(now: paced.call.now)
+        }
+        paced.call.paths[1].isCut = true
+        paced.send(for: .milliseconds(2500), most: 1_000_000)
+        #expect(!paced.call.a.isCongested)
+        paced.send(for: .seconds(1), most: 1_000_000)
+        #expect(paced.call.a.isCongested)
+        paced.call.paths[1].isCut = false
+        paced.send(for: .seconds(1), most: 1_000_000)
+        #expect(!paced.call.a.isCongested)
+    }
+
     @Test func `a report about more packets than are known counts, and so does the one that follows it`() {
         let control = SendingControl(CongestionController.Settings(), burst: .milliseconds(5))
         let start = MonotonicTime(nanoseconds: 10_000_000_000)

@@ -51,6 +51,8 @@ public final class CongestionController {
     static let pause = TimeInterval.milliseconds(300)
     /// With fewer packets sent meanwhile, chance lost them or their reports.
     static let outagePackets = 10
+    /// So many without a report, for as long as `FeedbackTimeout` waits, are more than the first probes.
+    static let unansweredPackets = 50
     /// The share of the rate to begin with after an outage, and the one to probe when the queue is empty.
     static let afterOutage = 0.5
     static let probeAfterOutage = 0.85
@@ -110,6 +112,12 @@ extension CongestionController {
         Control(
             target: pushedBack, pacing: estimate * (firstFeedback == nil ? Self.firstPacing : Self.pacing),
             padding: lossBased.state == .increasing ? pushedBack : .zero, isPaused: isPaused)
+    }
+
+    /// Whether media has been sent for seconds without any report. Before the first round trip is known, too much on its way
+    /// pauses nothing.
+    public var isUnanswered: Bool {
+        history.inFlight > 0 && sentSinceFeedback >= Self.unansweredPackets && feedbackTimeout.isExceeded
     }
 
     /// The estimated rate of the path.
@@ -234,6 +242,7 @@ extension CongestionController {
         window = CongestionWindow(isPlain: settings.isPlain)
         path = PathDelay(followsSteps: !settings.isPlain)
         (firstFeedback, newestFeedback, rateAtFeedback, rateBeforeOutage) = (nil, nil, nil, nil)
+        sentSinceFeedback = 0
         (current, delayLimit) = (start, .unlimited)
         application.setEstimate(start)
         pushedBack = estimate
