@@ -160,14 +160,18 @@ final class Voice {
         #expect(lookups(at: 60_000) == 1024)
     }
 
-    @Test func `S17: feedback causes at most 8192 lookups at once, and 40,000 a second`() {
+    @Test func `S17: feedback causes at most 16,384 lookups at once, and 40,000 a second`() {
         var budget = LookupBudget.feedback
         func lookups(at milliseconds: UInt64) -> Int {
             budget.take(100_000, now: MonotonicTime(nanoseconds: milliseconds * 1_000_000))
         }
-        #expect(lookups(at: 1000) == 8192)
+        #expect(lookups(at: 1000) == 16_384)
         #expect(lookups(at: 1000) == 0)
         #expect((1001...2000).reduce(0) { $0 + lookups(at: $1) } == 40_000)
+        func isAllowed(_ wanted: Int, at milliseconds: UInt64) -> Bool {
+            budget.takeAll(wanted, now: MonotonicTime(nanoseconds: milliseconds * 1_000_000))
+        }
+        #expect(!isAllowed(41, at: 2001) && isAllowed(40, at: 2001) && !isAllowed(1, at: 2001))
     }
 
     @Test("S17: a storm of NACKs gets at most the repairs' share of the bitrate and the minimum")

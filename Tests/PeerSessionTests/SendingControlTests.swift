@@ -1,3 +1,4 @@
+import CongestionControl
 import RTP
 import Synchronization
 import Testing
@@ -228,6 +229,47 @@ final class PacedCall {
         paced.send(for: .seconds(6), most: 2_000_000)
 
         #expect(try #require(paced.target) > before * 7 / 10)
+    }
+
+    @Test(arguments: [false, true])
+    func `a path without any report is congested after 3 s of media, also if it is another path`(isOther: Bool) {
+        let paced = PacedCall(rate: nil)
+        paced.call.secure()
+        if isOther {
+            paced.send(for: .seconds(5), most: 1_000_000)
+            paced.call.a.routeChanged(now: paced.call.now)
+        }
+        paced.call.paths[1].isCut = true
+        paced.send(for: .milliseconds(2500), most: 1_000_000)
+        #expect(!paced.call.a.isCongested)
+        paced.send(for: .seconds(1), most: 1_000_000)
+        #expect(paced.call.a.isCongested)
+        paced.call.paths[1].isCut = false
+        paced.send(for: .seconds(1), most: 1_000_000)
+        #expect(!paced.call.a.isCongested)
+    }
+
+    @Test func `a report about more packets than are known counts, and so does the one that follows it`() {
+        let control = SendingControl(CongestionController.Settings(), burst: .milliseconds(5))
+        let start = MonotonicTime(nanoseconds: 10_000_000_000)
+        /// Reports the newest packets, of which the last one arrived.
+        func report(_ count: UInt16, at time: MonotonicTime) {
+            let base = control.controller.nextNumber.advanced(by: -Int(count))
+            control.received(
+                TransportFeedback(
+                    sender: SSRC(1), media: SSRC(2), base: base, count: count, referenceTime: 0, number: 0,
+                    arrivals: [TransportFeedback.Arrival(offset: count - 1, ticks: 1)]), now: time)
+        }
+        // Nothing arrives for 4 s.
+        for index in 0..<10_000 {
+            control.controller.sent(bytes: 1000, now: start + .microseconds(Int64(index) * 400))
+        }
+        let end = start + .seconds(4)
+        report(9000, at: end)
+        #expect(control.lastReport == end)
+        for _ in 0..<20 { control.controller.sent(bytes: 1000, now: end) }
+        report(20, at: end + .milliseconds(5))
+        #expect(control.lastReport == end + .milliseconds(5))
     }
 
     @Test("Video without audio goes on after an outage", arguments: [2, 4, 6, 8])

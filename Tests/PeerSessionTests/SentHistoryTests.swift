@@ -123,22 +123,36 @@ private struct Sent {
 
     @Test func `knows when packets were last resent, and forgets the oldest`() {
         var times = RepeatTimes()
-        #expect(times[SequenceNumber(1)] == nil)
+        func last(_ number: UInt16, at nanoseconds: UInt64 = 500) -> MonotonicTime? {
+            times.last(SequenceNumber(number), now: MonotonicTime(nanoseconds: nanoseconds))?.at
+        }
+        #expect(last(1) == nil)
         for number in 0..<300 as Range<UInt16> {
             times.repeated(SequenceNumber(number), at: MonotonicTime(nanoseconds: UInt64(number)))
         }
         times.repeated(SequenceNumber(290), at: MonotonicTime(nanoseconds: 500))
-        #expect(times[SequenceNumber(299)]?.at == MonotonicTime(nanoseconds: 299))
-        #expect(times[SequenceNumber(290)]?.at == MonotonicTime(nanoseconds: 500))
-        #expect(times[SequenceNumber(0)] == nil)
+        #expect(last(299) == MonotonicTime(nanoseconds: 299))
+        #expect(last(290) == MonotonicTime(nanoseconds: 500))
+        #expect(last(0) == nil)
+        // Another packet has the number by now.
+        #expect(last(290, at: 1_000_000_501) == nil)
+    }
+
+    @Test func `repeats of a packet do not count for a later one with the same number`() {
+        var times = RepeatTimes()
+        let later = MonotonicTime(nanoseconds: 60_000_000_000)
+        for time in [MonotonicTime(nanoseconds: 1), MonotonicTime(nanoseconds: 2), later] {
+            times.repeated(SequenceNumber(1), at: time)
+        }
+        #expect(times.last(SequenceNumber(1), now: later)?.count == 1)
     }
 
     @Test func `a packet is resent again a part of a round trip later, and sooner once a repeat was lost`() {
         var times = RepeatTimes()
         let start = MonotonicTime(nanoseconds: 1_000_000_000)
         func isOnItsWay(after milliseconds: Int64) -> Bool? {
-            times[SequenceNumber(1)]?.isOnItsWay(
-                now: start + .milliseconds(milliseconds), roundTrip: .milliseconds(80))
+            let now = start + .milliseconds(milliseconds)
+            return times.last(SequenceNumber(1), now: now)?.isOnItsWay(now: now, roundTrip: .milliseconds(80))
         }
         times.repeated(SequenceNumber(1), at: start)
         #expect(isOnItsWay(after: 29) == true)

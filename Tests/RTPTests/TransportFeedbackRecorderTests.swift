@@ -75,6 +75,17 @@ import Testing
         #expect(recorder.nextTimeout == .never)
     }
 
+    @Test func `the report of a packet that is a second late shows no losses after it`() throws {
+        var recorder = TransportFeedbackRecorder(sender: SSRC(1))
+        for number: UInt16 in [10, 12] { recorder.received(SequenceNumber(number), media: SSRC(5), at: at(0)) }
+        #expect(arrived(try value(recorder.report(now: at(110)))) == [10, 12])
+        recorder.received(SequenceNumber(13), media: SSRC(5), at: at(1000))
+        recorder.received(SequenceNumber(11), media: SSRC(5), at: at(1050))
+        let report = try value(recorder.report(now: at(1100)))
+        #expect(arrived(report) == [11, 12, 13])
+        #expect(times(report) == [11_050, 10_000, 11_000])
+    }
+
     @Test("Many packets and long gaps between their times take several reports")
     func several() throws {
         var recorder = TransportFeedbackRecorder(sender: SSRC(1))
@@ -128,5 +139,18 @@ import Testing
             while recorder.report(now: at(Int64(step))) != nil {}
         }
         #expect(recorder.nextTimeout == .never || recorder.nextTimeout > at(499))
+    }
+
+    @Test(arguments: [8191, 8192, 16_384, 32_767])
+    func `numbers that jump by a window or more report nothing but arrivals`(step: Int) {
+        var recorder = TransportFeedbackRecorder(sender: SSRC(1))
+        var (received, reported): ([UInt16], [UInt16]) = ([], [])
+        for index in 0..<40 {
+            let number = UInt16(truncatingIfNeeded: index * step)
+            received.append(number)
+            recorder.received(SequenceNumber(number), media: SSRC(5), at: at(Int64(index) * 200))
+            while let report = recorder.report(now: at(Int64(index) * 200 + 100)) { reported += arrived(report) }
+        }
+        #expect(reported == received)
     }
 }

@@ -4,26 +4,26 @@ internal import RoomProtocol
 /// Limits what a publisher sends as one audio stream. A pacer never holds audio, and links give it what it needs before video, so more
 /// than an encoder makes would take the room's links from everyone.
 struct AudioLimit {
-    /// Opus makes 510 kbit/s at most (RFC 6716, section 2.1.1), and RED carries two packets before each again. Packets of 2.5 ms
-    /// are 400 a second.
-    static let bitsPerSecond = 1_600_000
+    /// Opus makes 510 kbit/s at most (RFC 6716, section 2.1.1). Packets of 2.5 ms are 400 a second, each with up to 59 bytes of
+    /// headers. The copies of RED are gone by then.
+    static let bitsPerSecond = 700_000
     static let packetsPerSecond = 500
     /// A network that stood still delivers so much at once.
     static let seconds = 2
-    private static let unit = 64
 
     private var packets = Pace(
         burst: packetsPerSecond * seconds, interval: TimeInterval(nanoseconds: 1_000_000_000 / Int64(packetsPerSecond)))
     private var bytes = Pace(
-        burst: bitsPerSecond / 8 / unit * seconds,
-        interval: TimeInterval(nanoseconds: 8_000_000_000 * Int64(unit) / Int64(bitsPerSecond)))
+        burst: bitsPerSecond / 8 * seconds,
+        interval: TimeInterval(nanoseconds: 8_000_000_000 / Int64(bitsPerSecond)))
     /// How many packets were left out.
     private(set) var count = 0
 
     /// Whether a packet may be forwarded. Leaves out those beyond the limit.
+    ///
+    /// - Parameter length: of the whole packet, in bytes
     mutating func admits(_ length: Int, now: MonotonicTime) -> Bool {
-        let units = 1 + length / Self.unit
-        guard packets.delay(now: now) == nil, bytes.admits(units, now: now) else {
+        guard packets.delay(now: now) == nil, bytes.admits(length, now: now) else {
             count += 1
             return false
         }

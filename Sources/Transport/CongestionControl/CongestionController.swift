@@ -51,6 +51,8 @@ public final class CongestionController {
     static let pause = TimeInterval.milliseconds(300)
     /// With fewer packets sent meanwhile, chance lost them or their reports.
     static let outagePackets = 10
+    /// So many without a report, for as long as `FeedbackTimeout` waits, are more than the first probes.
+    static let unansweredPackets = 50
     /// The share of the rate to begin with after an outage, and the one to probe when the queue is empty.
     static let afterOutage = 0.5
     static let probeAfterOutage = 0.85
@@ -112,6 +114,12 @@ extension CongestionController {
             padding: lossBased.state == .increasing ? pushedBack : .zero, isPaused: isPaused)
     }
 
+    /// Whether media has been sent for seconds without any report. Before the first round trip is known, too much on its way
+    /// pauses nothing.
+    public var isUnanswered: Bool {
+        history.inFlight > 0 && sentSinceFeedback >= Self.unansweredPackets && feedbackTimeout.isExceeded
+    }
+
     /// The estimated rate of the path.
     public var estimate: DataRate { max(settings.minimum, min(current, receiverLimit)) }
 
@@ -150,12 +158,16 @@ extension CongestionController {
     /// A packet with `nextNumber` is sent.
     /// - Parameter bytes: its length with the headers of UDP and IP
     public func sent(bytes: Int, probe: UInt16 = 0, now: MonotonicTime) {
-        if history.inFlight == 0 { nextTick = now + Self.interval }
+        let isAlone = history.inFlight == 0
+        if isAlone { nextTick = now + Self.interval }
         history.sent(bytes: bytes, probe: probe, now: now)
         sentSinceFeedback += 1
         application.sent(bytes: bytes, now: now)
-        feedbackTimeout.sent(now: now)
+        feedbackTimeout.sent(isAlone: isAlone, now: now)
     }
+
+    /// How many sent packets `received` looks up for a feedback.
+    public func lookups(for feedback: TransportFeedback) -> Int { history.known(by: feedback).count }
 
     public func received(_ feedback: TransportFeedback, now: MonotonicTime) {
         results.removeAll(keepingCapacity: true)
@@ -230,6 +242,7 @@ extension CongestionController {
         window = CongestionWindow(isPlain: settings.isPlain)
         path = PathDelay(followsSteps: !settings.isPlain)
         (firstFeedback, newestFeedback, rateAtFeedback, rateBeforeOutage) = (nil, nil, nil, nil)
+        sentSinceFeedback = 0
         (current, delayLimit) = (start, .unlimited)
         application.setEstimate(start)
         pushedBack = estimate

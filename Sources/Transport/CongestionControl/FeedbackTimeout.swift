@@ -12,8 +12,9 @@ struct FeedbackTimeout: Sendable {
     private var newestSent: MonotonicTime?
     private var dropped: MonotonicTime?
 
-    mutating func sent(now: MonotonicTime) {
-        if newestFeedback == nil { newestFeedback = now }
+    /// - Parameter isAlone: whether nothing else is on its way. Then the peer had nothing to report before.
+    mutating func sent(isAlone: Bool, now: MonotonicTime) {
+        if isAlone { newestFeedback = now }
         newestSent = now
     }
 

@@ -72,6 +72,13 @@ struct PacketHistory: Sendable {
         inFlight += bytes
     }
 
+    /// The numbers of the known packets that a feedback covers. `received` looks up as many.
+    func known(by feedback: TransportFeedback) -> Range<Int> {
+        let base = end + feedback.base.distance(from: nextNumber)
+        let from = min(max(base, first), end)
+        return from..<max(from, min(base + Int(feedback.count), end))
+    }
+
     /// Appends the fates that a feedback reports to `results`, in the order of numbers.
     mutating func received(_ feedback: TransportFeedback, into results: inout [PacketResult]) {
         let base = end + feedback.base.distance(from: nextNumber)
@@ -81,7 +88,7 @@ struct PacketHistory: Sendable {
         var time = arrivalBase(of: feedback)
         var next = 0
         let tick = TransportFeedback.tick.nanoseconds
-        for number in max(base, first)..<max(stop, base, first) {
+        for number in known(by: feedback) {
             var arrival: MonotonicTime?
             while next < feedback.arrivals.count, base + Int(feedback.arrivals[next].offset) <= number {
                 time += Int64(feedback.arrivals[next].ticks) * tick

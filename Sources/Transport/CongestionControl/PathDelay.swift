@@ -141,6 +141,11 @@ public struct PathDelay: Sendable {
     }
 
     private mutating func noteDelay(_ delay: TimeInterval, _ now: MonotonicTime) {
+        // The clocks have drifted apart in a pause, so the least delays before it say nothing about those after it.
+        if let end = windowEnd, now >= end + Self.window {
+            (leastDelay, nextLeastDelay, windowEnd) = (nil, nil, nil)
+            forgetSteps()
+        }
         leastDelay = min(leastDelay ?? delay, delay)
         nextLeastDelay = min(nextLeastDelay ?? delay, delay)
         guard let end = windowEnd, now < end else {

@@ -12,8 +12,9 @@ struct LookupBudget {
 
     /// For NACK. At once it allows more than a second of a video with a loss of all packets.
     static let repairs = LookupBudget(most: 1024, perSecond: 10_000)
-    /// For transport-wide feedback. At once it allows all packets that are known, and then 400 Mbit/s.
-    static let feedback = LookupBudget(most: 8192, perSecond: 40_000)
+    /// For transport-wide feedback. At once it allows all packets that are known, as after an outage, and as many again in the
+    /// reports that follow. Then it allows 400 Mbit/s.
+    static let feedback = LookupBudget(most: 2 * 8192, perSecond: 40_000)
 
     private init(most: Int, perSecond: Int64) {
         self.most = most
@@ -23,6 +24,21 @@ struct LookupBudget {
 
     /// Returns how many of the wanted lookups are allowed.
     mutating func take(_ wanted: Int, now: MonotonicTime) -> Int {
+        fill(now)
+        let allowed = min(wanted, left)
+        left -= allowed
+        return allowed
+    }
+
+    /// Takes all of the wanted lookups or none. Returns whether they are allowed.
+    mutating func takeAll(_ wanted: Int, now: MonotonicTime) -> Bool {
+        fill(now)
+        guard wanted <= left else { return false }
+        left -= wanted
+        return true
+    }
+
+    private mutating func fill(_ now: MonotonicTime) {
         if left < most {
             let elapsed = min((now - filledAt).nanoseconds, 1_000_000_000)
             let more = Int(elapsed * perSecond / 1_000_000_000)
@@ -33,8 +49,5 @@ struct LookupBudget {
         } else {
             filledAt = now
         }
-        let allowed = min(wanted, left)
-        left -= allowed
-        return allowed
     }
 }

@@ -164,7 +164,7 @@ final class OutgoingStream {
             statistics.retransmissionsMissed += 1
             return nil
         }
-        let last = repeats[number]
+        let last = repeats.last(number, now: now)
         if let last, last.isOnItsWay(now: now, roundTrip: roundTrip) {
             statistics.retransmissionsHeldBack += 1
             return nil

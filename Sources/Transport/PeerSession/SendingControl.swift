@@ -192,8 +192,7 @@ final class SendingControl {
     }
 
     func received(_ feedback: TransportFeedback, now: MonotonicTime) {
-        let count = Int(feedback.count)
-        guard lookups.take(count, now: now) == count else { return }
+        guard lookups.takeAll(controller.lookups(for: feedback), now: now) else { return }
         lastReport = now
         controller.received(feedback, now: now)
         isStale = true
@@ -268,9 +267,9 @@ final class SendingControl {
     ///
     /// A peer that sends REMB alone knows that itself: the path carries less if its estimate is below the demand.
     var isCongested: Bool {
-        if lastReport == nil { return hasEstimate && controller.control.target < demand }
-        return controller.control.isPaused || controller.path.queue > Self.longestKeyframe || isQueueLasting
-            || controller.lossRatio > Self.congestedLoss
+        if lastReport == nil, hasEstimate { return controller.control.target < demand }
+        return controller.control.isPaused || controller.isUnanswered || isQueueLasting
+            || controller.path.queue > Self.longestKeyframe || controller.lossRatio > Self.congestedLoss
     }
 
     /// Whether a queue or missing reports show that the path carries no more. Losses alone do not.

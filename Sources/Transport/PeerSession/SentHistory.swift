@@ -163,11 +163,13 @@ struct RepeatTimes {
 
     private var entries: [Entry] = []
 
-    /// Nil if the packet was not resent, or long ago.
-    subscript(number: SequenceNumber) -> Entry? { entries.last { $0.number == number } }
+    /// The last repeat of a packet. Nil if it was not resent, or long ago: the numbers wrap.
+    func last(_ number: SequenceNumber, now: MonotonicTime) -> Entry? {
+        entries.last { $0.number == number && now - $0.at <= RepairBounds.longestAge }
+    }
 
     mutating func repeated(_ number: SequenceNumber, at time: MonotonicTime) {
-        let count = (self[number]?.count ?? 0) + 1
+        let count = (last(number, now: time)?.count ?? 0) + 1
         if entries.count == Self.maximum { entries.removeFirst(Self.maximum / 2) }
         entries.append(Entry(number: number, at: time, count: count))
     }

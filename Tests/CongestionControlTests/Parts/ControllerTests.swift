@@ -61,6 +61,19 @@ import Testing
         #expect(call.records[0].samples.allSatisfy { $0.roundTrip < 300 })
     }
 
+    @Test func `packets without a report lower the estimate after 3 s, and a pause before them does not count`() {
+        let controller = CongestionController(.init(start: .kilobits(400)))
+        controller.begin(now: at(0))
+        controller.sent(bytes: 1000, now: at(0))
+        controller.received(feedback(base: 0, [25]), now: at(60))
+        let before = controller.estimate
+        for time in stride(from: 5000.0, through: 9000, by: 500) {
+            controller.sent(bytes: 1000, now: at(time))
+            controller.handleTimeout(now: at(time + 100))
+            #expect((controller.estimate < before) == (time >= 8000), "\(time)")
+        }
+    }
+
     @Test("After an outage of the path, the estimate begins at half, and a probe brings it back")
     func outage() {
         let call = call(2000, seconds: 15) { call in

@@ -182,6 +182,16 @@ import Testing
         #expect(path.queue == .zero)
     }
 
+    @Test func `clocks that drift apart in a pause of two hours make no queue`() {
+        var path = PathDelay()
+        path.add([packet(0, sent: 0, arrival: 40)], now: at(80))
+        let pause: Double = 7_200_000
+        path.add([packet(1, sent: pause, arrival: pause + 400)], now: at(pause + 80))
+        #expect(path.queue == .zero)
+        path.add([packet(2, sent: pause + 100, arrival: pause + 570)], now: at(pause + 250))
+        #expect(path.queue == milliseconds(70))
+    }
+
     @Test("A feedback that waited while this process stood still does not measure the round trip")
     func stall() {
         var path = PathDelay()

@@ -116,11 +116,12 @@ import Testing
     @Test("The rate drops by a fifth each second when feedback is missing for 3 s")
     func drops() {
         var timeout = FeedbackTimeout()
-        timeout.sent(now: at(0))
+        timeout.sent(isAlone: true, now: at(0))
         timeout.received(roundTrip: milliseconds(100), now: at(100))
-        timeout.sent(now: at(2900))
+        timeout.sent(isAlone: true, now: at(110))
+        timeout.sent(isAlone: false, now: at(2900))
         #expect(!timeout.isExceeded)
-        timeout.sent(now: at(3100))
+        timeout.sent(isAlone: false, now: at(3110))
         #expect(timeout.isExceeded)
         let rates = [(100.0, 3100.0), (80, 3600), (80, 4100)].map { timeout.lowered(.kilobits($0), now: at($1)) }
         #expect(rates == [.kilobits(80), .kilobits(80), .kilobits(64)])
@@ -129,11 +130,13 @@ import Testing
     @Test("A pause without packets, and a stall of this process, are no timeout")
     func pause() {
         var timeout = FeedbackTimeout()
-        timeout.sent(now: at(0))
+        timeout.sent(isAlone: true, now: at(0))
         timeout.received(roundTrip: milliseconds(100), now: at(100))
         #expect(!timeout.isExceeded)
         timeout.stalled(for: milliseconds(5000))
-        timeout.sent(now: at(5200))
+        timeout.sent(isAlone: false, now: at(5200))
+        #expect(!timeout.isExceeded)
+        timeout.sent(isAlone: true, now: at(15_000))
         #expect(!timeout.isExceeded)
     }
 }

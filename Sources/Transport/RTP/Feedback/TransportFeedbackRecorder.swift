@@ -17,11 +17,17 @@ public struct TransportFeedbackRecorder: Sendable {
     /// The share of the bandwidth that reports use.
     static let share = 0.05
 
+    /// The time of an arrival in nanoseconds.
+    private struct Slot {
+        var number = -1
+        var time: UInt64 = 0
+    }
+
     private let sender: SSRC
     private var media = SSRC(0)
     private var unwrapper = SequenceUnwrapper()
-    /// Arrival times in nanoseconds, by number. Zero for packets that did not arrive. A power of two of them.
-    private var times: [UInt64] = [UInt64](repeating: 0, count: 64)
+    /// Arrivals by number, a power of two of them. Each has its number, so that nothing is cleared when numbers jump.
+    private var slots = [Slot](repeating: Slot(), count: 64)
     /// The window: the packets from `first` up to `end`.
     private var first = 0
     private var end = 0
@@ -52,10 +58,9 @@ public struct TransportFeedbackRecorder: Sendable {
         let number = unwrapper.unwrap(wrapped)
         self.media = media
         if end == 0 { (first, end, next) = (number, number, number) }
-        guard number >= first || grow(downTo: number) else { return }
+        guard arrival(of: number) == 0, number >= first || grow(downTo: number) else { return }
         if number >= end { extend(to: number, time) }
-        guard times[place(of: number)] == 0 else { return }
-        times[place(of: number)] = max(1, time.nanoseconds)
+        slots[place(of: number)] = Slot(number: number, time: max(1, time.nanoseconds))
         if next == end - 1 || due == .never { due = max(time, (lastReport ?? time) + interval) }
         next = min(next, number)
     }
@@ -72,51 +77,54 @@ public struct TransportFeedbackRecorder: Sendable {
         return feedback
     }
 
-    private func place(of number: Int) -> Int { number & (times.count - 1) }
+    private func place(of number: Int) -> Int { number & (slots.count - 1) }
+
+    /// When a packet arrived, in nanoseconds. Zero if it did not.
+    private func arrival(of number: Int) -> UInt64 {
+        let slot = slots[place(of: number)]
+        return slot.number == number ? slot.time : 0
+    }
 
     /// A packet older than the window extends it while there is room.
     private mutating func grow(downTo number: Int) -> Bool {
-        guard end - number <= times.count, first - number <= times.count else { return false }
-        for older in number..<first { times[place(of: older)] = 0 }
+        guard end - number <= slots.count else { return false }
         first = number
         return true
     }
 
     private mutating func extend(to number: Int, _ now: MonotonicTime) {
         while first < next, first < end, isForgotten(first, now) { first += 1 }
-        while number - first >= times.count, times.count < Self.maximumWindow { double() }
-        if number - first >= times.count {
-            first = number - times.count + 1
-            next = max(next, first)
-        }
-        for newer in max(end, first)...number { times[place(of: newer)] = 0 }
+        while number - first >= slots.count, slots.count < Self.maximumWindow { double() }
+        first = max(first, number - slots.count + 1)
         end = number + 1
         if next < first { next = first }
     }
 
     private func isForgotten(_ number: Int, _ now: MonotonicTime) -> Bool {
-        let time = times[place(of: number)]
+        let time = arrival(of: number)
         return time == 0 || MonotonicTime(nanoseconds: time) + Self.memory < now
     }
 
     private mutating func double() {
-        var larger = [UInt64](repeating: 0, count: times.count * 2)
-        for number in first..<end { larger[number & (larger.count - 1)] = times[place(of: number)] }
-        times = larger
+        var larger = [Slot](repeating: Slot(), count: slots.count * 2)
+        for number in first..<end where arrival(of: number) != 0 {
+            larger[number & (larger.count - 1)] = slots[place(of: number)]
+        }
+        slots = larger
     }
 
     /// The report of the packets from `next` on, as many as fit. Nil if none of them arrived.
     private mutating func build() -> TransportFeedback? {
-        guard let start = (next..<end).first(where: { times[place(of: $0)] != 0 }) else { return nil }
+        guard let start = (next..<end).first(where: { arrival(of: $0) != 0 }) else { return nil }
         let base = max(next, start - Int(Int16.max))
         let unit = UInt64(TransportFeedback.referenceUnit.nanoseconds)
         let tick = UInt64(TransportFeedback.tick.nanoseconds)
-        let reference = times[place(of: start)] / unit
+        let reference = arrival(of: start) / unit
         var previous = reference * (unit / tick)
         var arrivals: [TransportFeedback.Arrival] = []
         var last = start
         for number in start..<min(end, base + Int(Int16.max)) {
-            let time = times[place(of: number)]
+            let time = arrival(of: number)
             guard time != 0 else { continue }
             let ticks = time / tick
             guard let delta = Int16(exactly: Int64(bitPattern: ticks &- previous)) else { break }
