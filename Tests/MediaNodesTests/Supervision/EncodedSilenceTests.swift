@@ -84,6 +84,27 @@ extension MediaNodesTests {
             #expect(own == silence)
         }
 
+        /// As of a network camera whose first packets were late.
+        @Test func `encoded audio whose times run back is dropped until they go on`() throws {
+            let pipeline = Pipeline { _ in }
+            let (first, end) = (try Element("appsrc", PushSource.properties), try Element("fakesink", ["sync": false]))
+            pipeline.add(first)
+            pipeline.add(end)
+            try first.link(end)
+            _ = pipeline.play()
+            defer { pipeline.stop() }
+            let silence = try #require(EncodedSilence(Self.cases[1].format))
+            var track = SourceTrack(PushSource(first), Self.cases[1].format, .silence(.encoded(silence)), .init())
+            let packet = try #require(MediaBuffer(silence.frame))
+            func passed(_ milliseconds: [UInt64]) -> [UInt64] {
+                milliseconds.filter { track.pass(packet, at: $0 * 1_000_000).isPushed }
+            }
+            #expect(passed([200, 220, 240]) == [200, 220, 240])
+            // Clocks differ a little: this one begins 3 ms before the end of the former.
+            #expect(passed([257]) == [257])
+            #expect(passed([120, 140, 200, 240, 256, 260, 280]) == [260, 280])
+        }
+
         @Test(arguments: cases)
         func `a decoder plays silence of the right length`(_ test: Case) async throws {
             let silence = try #require(EncodedSilence(test.format))

@@ -94,6 +94,8 @@ struct SourceTrack: Sendable {
     private var decodeTimes = DecodeTimes()
     /// When the device last delivered audio, by the pipeline's time.
     private var heard: UInt64?
+    /// The timestamp of the device's last audio.
+    private var lastSound: UInt64?
     private var askedAt: MediaTime?
     /// Frames that stood in for those of the device.
     private(set) var standIns = 0
@@ -204,11 +206,14 @@ struct SourceTrack: Sendable {
     /// Passes audio on that continues where the former audio ended.
     private mutating func pass(sound frame: MediaBuffer, at start: UInt64, _ silence: StandIn.Silence) -> Bool {
         if isStandIn, let last = lastTime, start > last + Self.gap { _ = play(silenceUntil: start) }
-        // The stand-in has taken this time already.
+        // Former audio has taken this time already. The length of encoded audio is not certain, but its times do not run
+        // back: those of a network camera do when its first packets were late.
         var isRaw = false
         if case .raw = silence { isRaw = true }
         if isStandIn || isRaw, let last = lastTime, start + Self.gap < last { return false }
+        if let lastSound, start < lastSound { return false }
         guard source.push(frame, timestamp: start) else { return false }
+        lastSound = start
         let length =
             switch silence {
             case .raw: UInt64(frame.byteCount / Self.sampleBytes) * Self.sampleTime
