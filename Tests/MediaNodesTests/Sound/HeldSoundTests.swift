@@ -50,4 +50,35 @@ import Testing
         let next = held.take({ tone(1) }, at: 120_000_000, lasting: Self.piece)
         #expect(next.time == 320_000_000 && next.samples == nil && held.seconds == 0.2)
     }
+
+    @Test func `audio is later for as long as late packets need, and lip-sync adds to that`() {
+        var held = HeldSound()
+        func play(_ pieces: Range<UInt64>, jitter: Double) {
+            for index in pieces {
+                _ = held.take({ tone(Int(index)) }, at: index * Self.piece, lasting: Self.piece, jitter: jitter)
+            }
+        }
+        play(0..<100, jitter: 0)
+        #expect(held.seconds == 0)
+        play(100..<400, jitter: 0.1)
+        #expect(abs(held.seconds - 0.1) < 0.006 && held.hold < 0.006)
+        held.hold(seconds: 0.05)
+        play(400..<700, jitter: 0.1)
+        #expect(abs(held.seconds - 0.15) < 0.006 && abs(held.hold - 0.05) < 0.006)
+        held.hold(seconds: 0.4)
+        play(700..<1500, jitter: 0.1)
+        #expect(abs(held.seconds - 0.4) < 0.006)
+    }
+
+    @Test func `audio that comes too late to be played is played later at once, and nothing is missing then`() {
+        var held = HeldSound()
+        _ = held.take({ tone(0) }, at: 0, lasting: Self.piece)
+        // It can still be played at its time.
+        let inTime = held.take({ tone(1) }, at: Self.piece, lasting: Self.piece, lateness: 70_000_000, jitter: 0.09)
+        #expect(inTime.time == Self.piece)
+        let late = held.take({ tone(2) }, at: 2 * Self.piece, lasting: Self.piece, lateness: 150_000_000, jitter: 0.09)
+        #expect(late.time == 2 * Self.piece + 90_000_000 && late.samples == nil)
+        let next = held.take({ tone(3) }, at: 3 * Self.piece, lasting: Self.piece, lateness: 140_000_000, jitter: 0.09)
+        #expect(next.time == 3 * Self.piece + 90_000_000 && held.seconds == 0.09)
+    }
 }

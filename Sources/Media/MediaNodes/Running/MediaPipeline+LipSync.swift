@@ -23,8 +23,9 @@ extension MediaPipeline {
         guard var media = find(RTPInputNode.self, input)?.playing, let slot = find(SoundSlotNode.self, slot),
             let delay = find(KeptSpeaker.self, speaker)?.heardAfter
         else { return nil }
-        media.hold = slot.held
-        media.time = media.time + .nanoseconds(Int64((delay + media.hold) * 1e9))
+        let held = slot.held
+        media.hold = held.lipSync
+        media.time = media.time + .nanoseconds(Int64((delay + held.all) * 1e9))
         return media
     }
 

@@ -2,7 +2,7 @@ import GStreamerKit
 package import MediaGraph
 import Synchronization
 
-/// The place of one received audio in the process's mix: measures it and holds it for lip-sync. One stream after another may
+/// The place of one received audio in the process's mix: measures it, and holds it for late packets and for lip-sync. One stream after another may
 /// have it.
 package final class SoundSlotNode: NodeType, RunningNode {
     package static let kind = NodeKind(
@@ -11,7 +11,7 @@ package final class SoundSlotNode: NodeType, RunningNode {
 
     private let meter: AudioRendererNode
     private let pipeline: WeakBox<Pipeline>
-    private let timestamps: TimestampMap?
+    private let input: RTPInputNode?
     private let sound = Mutex(HeldSound())
     /// Half a packet of audio, in nanoseconds: streams are a packet apart at least.
     private static let margin: UInt64 = 10_000_000
@@ -30,15 +30,19 @@ package final class SoundSlotNode: NodeType, RunningNode {
     private init(_ instance: NodeInstance) {
         meter = AudioRendererNode(instance, at: "sound", isAudible: false)
         pipeline = WeakBox(instance.pipeline)
-        timestamps = instance.nearest(RTPInputNode.self)?.timestamps
+        input = instance.nearest(RTPInputNode.self)
+        input?.holdSound()
         instance.element("sound").source.onBuffer { [weak self] buffer in self?.pass(buffer) ?? .pass }
     }
 
     private func pass(_ buffer: borrowing PassingBuffer) -> ProbeAnswer {
         guard let time = buffer.timestamp, let duration = buffer.duration else { return .pass }
+        let now = pipeline.value?.runningTime ?? time
+        let jitter = input?.soundDelay ?? 0
         let change = sound.withLock { sound -> (isFirst: Bool, time: UInt64, samples: [Int16]?)? in
             guard let isFirst = sound.begins(with: time) else { return nil }
-            let (later, samples) = sound.take({ buffer.samples }, at: time, lasting: duration)
+            let (later, samples) = sound.take(
+                { buffer.samples }, at: time, lasting: duration, lateness: now - min(now, time), jitter: jitter)
             return (isFirst, later, samples)
         }
         guard let change else { return .drop }
@@ -52,14 +56,14 @@ package final class SoundSlotNode: NodeType, RunningNode {
 
     /// The stream has ended, and the next audio is of another one, marked as a gap. Returns false if there was no audio.
     func end() -> Bool {
-        guard let newest = timestamps?.newest, let now = pipeline.value?.runningTime else { return false }
+        guard let newest = input?.timestamps.newest, let now = pipeline.value?.runningTime else { return false }
         let boundary = max(now - min(now, Self.margin), newest.time + Self.margin)
         sound.withLock { $0.begin(at: boundary) }
         return true
     }
 
-    /// In seconds.
-    var held: Double { sound.withLock { $0.seconds } }
+    /// How much later the audio is played at present, and the part of that for lip-sync, in seconds.
+    var held: (all: Double, lipSync: Double) { sound.withLock { ($0.seconds, $0.hold) } }
 
     package func hold(seconds: Double) { sound.withLock { $0.hold(seconds: seconds) } }
 

@@ -18,6 +18,10 @@ package final class RTPInputNode: NodeType, RunningNode {
         var isHolding = false
         /// So that sound and video are together.
         var lipSync = SlewedHold()
+        /// Of audio: whether it is held behind this node for as long as its jitter needs.
+        var isSoundHeld = false
+        /// How long the jitter buffer waits for late packets of such audio, in seconds.
+        var soundWait = Double(audioLatency) / 1000
         /// Whether no frame has left the depayloader since the last keyframe request.
         var isWaiting = false
     }
@@ -34,6 +38,7 @@ package final class RTPInputNode: NodeType, RunningNode {
     private let pipeline: WeakBox<Pipeline>
     private let capacity: Int
     private let encoding: String
+    private let isVideo: Bool
     private let isRunning = AtomicBool()
     private let state: Mutex<State>
     private let askForKeyframe: @Sendable () -> Void
@@ -52,7 +57,8 @@ package final class RTPInputNode: NodeType, RunningNode {
         pipeline = WeakBox(instance.pipeline)
         control = instance.control
         encoding = instance.plan.formats[output]?.encoding ?? ""
-        state = Mutex(State(playout: PlayoutDelay(clockRate: 90_000)))
+        isVideo = Encoding.named(encoding)?.isVideo ?? true
+        state = Mutex(State(playout: PlayoutDelay(clockRate: isVideo ? 90_000 : 48_000)))
         if let hold {
             // The longest delay counts downstream, and none upstream, so that the element adds nothing to its own.
             jitterBuffer.source.answerLatencyQueries(seconds: 0, isLive: true)
@@ -218,7 +224,7 @@ package final class RTPInputNode: NodeType, RunningNode {
             state.counts.packetsReceived += 1
             guard let time, push(packet, at: time, &state) else { return state.counts.packetsDropped += 1 }
             // The time of a paused pipeline rests. The path seems shorter after it, which delays nothing.
-            if hold != nil { follow(packet, at: time, &state) }
+            if hold != nil || state.isSoundHeld { follow(packet, at: time, &state) }
         }
     }
 
@@ -229,6 +235,7 @@ package final class RTPInputNode: NodeType, RunningNode {
     private func follow(_ packet: RawSpan, at time: UInt64, _ state: inout State) {
         guard let timestamp = rtpTimestamp(of: packet), let number = rtpSequenceNumber(of: packet) else { return }
         state.playout.arrived(timestamp, number: number, at: MediaTime(nanoseconds: time))
+        guard hold != nil else { return followSound(&state) }
         state.lipSync.advance(to: MediaTime(nanoseconds: time))
         let target = min(state.playout.target + state.lipSync.now, PlayoutDelay.maximum)
         guard abs(target - state.applied) >= Self.step || target == 0 && state.applied > 0 else { return }
@@ -237,6 +244,39 @@ package final class RTPInputNode: NodeType, RunningNode {
         guard !state.isHolding else { return }
         state.isHolding = true
         try? hold?.set("sync", true)
+    }
+
+    // MARK: Audio
+
+    /// The least change of the wait for late audio, in seconds: each one distributes the pipeline's latency.
+    private static let soundStep = 0.02
+
+    /// Audio as late as `PlayoutDelay` accepts would be missing. Includes the decoder's time, in seconds.
+    private static let soundMargin = 0.02
+
+    /// Lets the wait for late packets follow the jitter.
+    private func followSound(_ state: inout State) {
+        let wait = Self.soundWait(for: state.playout)
+        guard abs(wait - state.soundWait) >= Self.soundStep else { return }
+        state.soundWait = wait
+        try? jitterBuffer.set("latency", .integer(Int(wait * 1000)))
+    }
+
+    private static func soundWait(for playout: PlayoutDelay) -> Double {
+        min(max(Double(audioLatency) / 1000, playout.target + soundMargin), PlayoutDelay.maximum)
+    }
+
+    /// The node behind holds the audio by `soundDelay` from now on. The node has no fixed latency.
+    func holdSound() {
+        guard !isVideo else { return }
+        // That of the pipeline stays.
+        jitterBuffer.source.answerLatencyQueries(seconds: Double(Self.audioLatency) / 1000, isLive: true)
+        state.withLock { $0.isSoundHeld = true }
+    }
+
+    /// How much later than usual audio has to be played so that nearly all of it is in time, in seconds.
+    var soundDelay: Double {
+        state.withLock { $0.isSoundHeld ? Self.soundWait(for: $0.playout) - Double(Self.audioLatency) / 1000 : 0 }
     }
 
     /// Nil before the first frame, and while the pipeline is paused.

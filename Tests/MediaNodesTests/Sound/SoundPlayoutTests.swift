@@ -1,0 +1,117 @@
+import MediaGraph
+import TestFixtures
+import TestSupport
+import Testing
+
+@testable import MediaNodes
+
+extension MediaNodesTests {
+    /// Received audio on a stepped clock.
+    @Suite struct SoundPlayoutTests {
+        private struct Heard: Sendable {
+            /// When it is to be played, but for the latency that all audio has.
+            let time: MediaTime
+            let arrival: MediaTime
+            let end: MediaTime
+
+            /// In seconds.
+            var lateness: Double { arrival.seconds(since: time) }
+        }
+
+        /// The Opus packets of a tone, 20 ms each.
+        private func packets(_ count: Int) async throws -> [[UInt8]] {
+            let batches = Collected<RTPBatch>()
+            var bindings = NodeBindings()
+            bindings.rtpOutputs["out"] = { batches.append($0) }
+            let graph = MediaGraph {
+                Chain {
+                    Node(
+                        "element:audiotestsrc", name: "tone",
+                        settings: ["freq": 400, "volume": 0.25, "num-buffers": .integer(count)])
+                    Node.element("opusenc", ["frame-size": "20"])
+                    Node("rtp-output", name: "out")
+                }
+            }
+            let pipeline = try await MediaPipeline(graph, bindings: bindings)
+            try await pipeline.begin()
+            await eventually("\(count) packets") { batches.count >= count }
+            await pipeline.stop()
+            return batches.all.map(\.bytes)
+        }
+
+        /// Lets packets arrive so many milliseconds late, in the order of their arrival. Returns what is heard of each, and the packets
+        /// that came too late.
+        private func play(_ count: Int, lateness: (Int) -> Int) async throws -> (heard: [Heard], lost: Int) {
+            let clock = SteppedClock()
+            let heard = Collected<Heard>()
+            let graph = MediaGraph {
+                Chain {
+                    Node.rtpInput("in", codec: .opus, payloadType: 96)
+                    Node.audioDecoder()
+                    Node.soundSlot("slot")
+                    Node.sound("ear")
+                }
+            }
+            var bindings = NodeBindings()
+            bindings.audio["ear"] = { chunk in
+                let length = Double(chunk.samples.count / 2) / Double(chunk.sampleRate)
+                heard.append(
+                    Heard(
+                        time: chunk.captureTime, arrival: clock.now, end: chunk.captureTime + .seconds(length)))
+            }
+            let pipeline = try await MediaPipeline(
+                graph, bindings: bindings, registry: .builtIn.adding([SoundSlotNode.self]), on: clock)
+            let input = try #require(pipeline.rtpInput("in"))
+            try await pipeline.begin()
+            let start = clock.now
+            let order = (0..<count).map { (index: $0, time: $0 * 20 + lateness($0)) }.sorted {
+                ($0.time, $0.index) < ($1.time, $1.index)
+            }
+            let packets = try await packets(count)
+            // All packets below this number have come.
+            var (arrived, whole) = (Set<Int>(), 0)
+            for (number, arrival) in order.enumerated() {
+                let wait = Double(arrival.time) / 1000 - clock.now.seconds(since: start)
+                clock.advance(by: max(0, wait), pending: 0)
+                let packet = packets[arrival.index]
+                input.push(packet, ends: [packet.count])
+                arrived.insert(arrival.index)
+                while arrived.contains(whole) { whole += 1 }
+                // The decoder keeps a packet until the next one, which may have to repair it.
+                await eventually("packet \(number)") { heard.count >= whole - 1 }
+            }
+            await eventually("the end") {
+                clock.crank(seconds: 0.01)
+                return heard.count >= count - 1
+            }
+            let lost = pipeline.statistics.rtpInputs["in"]?.packetsLost ?? -1
+            await pipeline.stop()
+            return (heard.all, lost)
+        }
+
+        /// The graph has 60 ms for late packets, and 20 ms for the decoder.
+        private static let allowance = 0.08
+
+        @Test func `without jitter, audio is not delayed`() async throws {
+            let (heard, lost) = try await play(100) { $0 % 7 == 0 ? 5 : 0 }
+            #expect(heard.allSatisfy { $0.lateness > 0.01 && $0.lateness < 0.03 } && lost == 0)
+        }
+
+        /// As over a link that stops for 160 ms, five times a second.
+        @Test func `audio that arrives in bursts is delayed until none of it is late`() async throws {
+            let (heard, lost) = try await play(250) { $0 < 20 ? 0 : 20 * max(0, 8 - $0 % 10) }
+            #expect(lost == 0)
+            // The first bursts are late.
+            #expect(heard.prefix(50).contains { $0.lateness > 0.12 })
+            #expect(heard.dropFirst(150).allSatisfy { $0.lateness < Self.allowance }, "\(heard.map(\.lateness))")
+            let gaps = zip(heard.dropFirst(150), heard.dropFirst(151)).map { $1.time.seconds(since: $0.end) }
+            #expect(gaps.allSatisfy { abs($0) < 0.001 }, "\(gaps)")
+        }
+
+        @Test func `packets that others overtake are played as soon as the delay allows for them`() async throws {
+            let (heard, lost) = try await play(260) { $0 % 20 == 10 ? 150 : 0 }
+            #expect(lost > 0 && lost <= 5, "\(lost) of 15")
+            #expect(heard.dropFirst(200).allSatisfy { $0.lateness < Self.allowance }, "\(heard.map(\.lateness))")
+        }
+    }
+}
