@@ -35,9 +35,17 @@ struct QualityReasonTests {
         #expect(viewer.qualities.last?.hasSuffix(": all") == true, "\(viewer.qualities)")
     }
 
-    /// With these seeds, a probe shows much more than the video needs. An estimate that hardly suffices keeps the message for 3 s.
-    @Test(arguments: [1, 2, 3, 6] as [UInt64])
-    func `frames are missing no longer as soon as the link carries all of them again`(seed: UInt64) throws {
+    /// A probe shows at once that the link carries much more than the video needs, with most seeds. An estimate that hardly
+    /// suffices keeps the message for 3 s.
+    @Test func `frames are missing no longer as soon as the link carries all of them again`() throws {
+        let delays = try (1...8).map { try Self.delayOfRecovery(seed: $0).seconds }.sorted()
+        // A change lasts for a second before it is told, and is looked for each half second.
+        #expect(delays[delays.count / 2] < 2.5, "\(delays)")
+        #expect(delays[delays.count - 1] < 5.5, "\(delays)")
+    }
+
+    /// From the last frame that the server left out until the viewer knows that it gets all.
+    private static func delayOfRecovery(seed: UInt64) throws -> TimeInterval {
         let simulation = Simulation(seed: seed)
         let ada = simulation.client("ada")
         let viewer = simulation.client("viewer", link: Self.link(300_000))
@@ -60,9 +68,8 @@ struct QualityReasonTests {
             if viewer.qualities.last?.hasSuffix(": all") == true { told = simulation.now }
         }
         let leftOut = try #require(simulation.world.server.process?.lastLeftOut(of: stream, for: viewer))
-        // A change lasts for a second before it is told, and is looked for each half second.
-        let delay = try #require(told) - leftOut
-        #expect(leftOut > .zero && delay < .milliseconds(2500), "\(delay.seconds) s: \(viewer.qualities)")
+        #expect(leftOut > .zero)
+        return try #require(told) - leftOut
     }
 
     @Test func `a viewer learns that its view asks for no more`() throws {
