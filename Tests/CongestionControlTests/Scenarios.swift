@@ -137,7 +137,7 @@ extension Scenario {
             "500 kbit/s, 5000 after 5 s", seconds: 10,
             [
                 Band("target at 5 s", 200...600, goal: 350...525) { $0.target(at: 5) },
-                Band("target at 9 s", 1200...5000, goal: 3100...5250) { $0.target(at: 9) },
+                Band("target at 9 s", 1200...5000, goal: 3100...5000) { $0.target(at: 9) },
             ]
         ) { link(0, roundTrip: 50) { $0.rates = [(0, 500), (5, 5000)] } },
         Scenario(
