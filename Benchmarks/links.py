@@ -165,8 +165,8 @@ def main(arguments, facts):
     name = write_file(options.output, "links-phones.svg", trade_off(phones))
     seeds = len({call["name"] for call in phones}) // len(by_link(phones))
     lines += [
-        "## Ours and plain GoogCC on links of phones", f"The generator of these links is `CellularLink`. No decision about "
-        f"the control has seen these {seeds} seeds, from {first} on. Plain GoogCC is our control without its "
+        "## Ours and plain GoogCC on links of phones", f"The generator of these links is `CellularLink`. The constants of "
+        f"the control were chosen on other seeds than these {seeds}, from {first} on. Plain GoogCC is our control without its "
         "[differences from libwebrtc](../../docs/congestion-control.md#differences-from-libwebrtc).", "",
         *comparison(phones), "",
         "Up and to the left is better. A small point is a call, a large one the median. The line joins the calls of both "
