@@ -30,7 +30,7 @@ extension RoomConnection {
             guard let self else { return }
             let isWanted = state == .connected && subscriptions[id]?.number == subscription.number
             // The client asks again when it has joined again.
-            if isWanted, isRejoining, case .failure(let error) = result, error.code == .connectionLost {
+            if isWanted, isBetweenJoins, case .failure(let error) = result, error.code == .connectionLost {
                 subscriptions[id]?.waiting = then
                 return
             }

@@ -6,6 +6,8 @@ public import RTP
 public struct PathDelay: Sendable {
     /// The queue is the delay beyond the least of the last 30 to 60 s, so that clocks may drift.
     static let window = TimeInterval.seconds(30)
+    /// After so long without a report, clocks may have drifted by more than a queue's length.
+    static let longPause = TimeInterval.seconds(60)
     /// A delay that stays the same is that of the path, and no queue: packets take another way. The least delays of this
     /// many periods are compared.
     static let period = TimeInterval.seconds(1)
@@ -44,6 +46,8 @@ public struct PathDelay: Sendable {
     private(set) var leastDelay: TimeInterval?
     private var nextLeastDelay: TimeInterval?
     private var windowEnd: MonotonicTime?
+    /// When the newest delay was measured.
+    private var measuredAt: MonotonicTime?
     private var stallEnd: MonotonicTime?
     /// When the last outage ended, until `returning` has passed.
     private var returnedAt: MonotonicTime?
@@ -141,8 +145,9 @@ public struct PathDelay: Sendable {
     }
 
     private mutating func noteDelay(_ delay: TimeInterval, _ now: MonotonicTime) {
-        // The clocks have drifted apart in a pause, so the least delays before it say nothing about those after it.
-        if let end = windowEnd, now >= end + Self.window {
+        // The clocks drift apart in a long pause, so the least delays before it say nothing about those after it.
+        defer { measuredAt = now }
+        if let measuredAt, now - measuredAt >= Self.longPause {
             (leastDelay, nextLeastDelay, windowEnd) = (nil, nil, nil)
             forgetSteps()
         }

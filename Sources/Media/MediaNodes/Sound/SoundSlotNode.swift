@@ -2,8 +2,8 @@ import GStreamerKit
 package import MediaGraph
 import Synchronization
 
-/// The place of one received audio in the process's mix: measures it, and holds it for late packets and for lip-sync. One stream after another may
-/// have it.
+/// The place of one received audio in the process's mix: measures it, and holds it for late packets and for lip-sync. One
+/// stream after another may have it.
 package final class SoundSlotNode: NodeType, RunningNode {
     package static let kind = NodeKind(
         "sound-slot", .processor, "The place of one received audio in a mix", inputs: .rawAudioIn, outputs: .rawAudioOut
@@ -59,6 +59,7 @@ package final class SoundSlotNode: NodeType, RunningNode {
         guard let newest = input?.timestamps.newest, let now = pipeline.value?.runningTime else { return false }
         let boundary = max(now - min(now, Self.margin), newest.time + Self.margin)
         sound.withLock { $0.begin(at: boundary) }
+        input?.beginSound()
         return true
     }
 

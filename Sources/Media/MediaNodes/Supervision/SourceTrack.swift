@@ -206,12 +206,12 @@ struct SourceTrack: Sendable {
     /// Passes audio on that continues where the former audio ended.
     private mutating func pass(sound frame: MediaBuffer, at start: UInt64, _ silence: StandIn.Silence) -> Bool {
         if isStandIn, let last = lastTime, start > last + Self.gap { _ = play(silenceUntil: start) }
-        // Former audio has taken this time already. The length of encoded audio is not certain, but its times do not run
-        // back: those of a network camera do when its first packets were late.
+        // Former audio has taken this time already.
         var isRaw = false
         if case .raw = silence { isRaw = true }
         if isStandIn || isRaw, let last = lastTime, start + Self.gap < last { return false }
-        if let lastSound, start < lastSound { return false }
+        // The length of encoded audio is not certain. Times of a network camera run back when its first packets were late.
+        if !isRaw, let lastSound, start < lastSound { return false }
         guard source.push(frame, timestamp: start) else { return false }
         lastSound = start
         let length =

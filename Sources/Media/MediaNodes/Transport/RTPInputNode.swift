@@ -251,8 +251,10 @@ package final class RTPInputNode: NodeType, RunningNode {
     /// The least change of the wait for late audio, in seconds: each one distributes the pipeline's latency.
     private static let soundStep = 0.02
 
-    /// Audio as late as `PlayoutDelay` accepts would be missing. Includes the decoder's time, in seconds.
+    /// So that audio as late as `PlayoutDelay` accepts is in time. Includes the decoder's time, in seconds.
     private static let soundMargin = 0.02
+    /// A loudspeaker then plays audio 400 ms after its arrival: video, which waits for its audio, waits no longer.
+    private static let longestSoundWait = 0.28
 
     /// Lets the wait for late packets follow the jitter.
     private func followSound(_ state: inout State) {
@@ -263,7 +265,7 @@ package final class RTPInputNode: NodeType, RunningNode {
     }
 
     private static func soundWait(for playout: PlayoutDelay) -> Double {
-        min(max(Double(audioLatency) / 1000, playout.target + soundMargin), PlayoutDelay.maximum)
+        min(max(Double(audioLatency) / 1000, playout.target + soundMargin), longestSoundWait)
     }
 
     /// The node behind holds the audio by `soundDelay` from now on. The node has no fixed latency.
@@ -272,6 +274,15 @@ package final class RTPInputNode: NodeType, RunningNode {
         // That of the pipeline stays.
         jitterBuffer.source.answerLatencyQueries(seconds: Double(Self.audioLatency) / 1000, isLive: true)
         state.withLock { $0.isSoundHeld = true }
+    }
+
+    /// Another stream begins, whose jitter is not known.
+    func beginSound() {
+        state.withLock { state in
+            guard state.isSoundHeld else { return }
+            state.playout = PlayoutDelay(clockRate: 48_000)
+            followSound(&state)
+        }
     }
 
     /// How much later than usual audio has to be played so that nearly all of it is in time, in seconds.

@@ -45,8 +45,9 @@ protocol PlayingSound: Sendable {
 /// Creates, starts and stops a graph that plays, outside of the loop, always in that order.
 final class SoundRunner: DecodingTask {
     private struct Running: PlayingSound {
-        /// How long the level of the last chunk counts, in seconds. After it, the publisher is muted or gone.
-        private static let levelLife = 0.2
+        /// How long the level of the last chunk counts, in seconds: longer than the wait for a lost packet. After it, the
+        /// publisher is muted or gone.
+        private static let levelLife = 0.4
 
         let pipeline: MediaPipeline
         let inputs: [PacketInput]
