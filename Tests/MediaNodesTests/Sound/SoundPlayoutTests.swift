@@ -18,25 +18,14 @@ extension MediaNodesTests {
             var lateness: Double { arrival.seconds(since: time) }
         }
 
-        /// The Opus packets of a tone, 20 ms each.
-        private func packets(_ count: Int) async throws -> [[UInt8]] {
-            let batches = Collected<RTPBatch>()
-            var bindings = NodeBindings()
-            bindings.rtpOutputs["out"] = { batches.append($0) }
-            let graph = MediaGraph {
-                Chain {
-                    Node(
-                        "element:audiotestsrc", name: "tone",
-                        settings: ["freq": 400, "volume": 0.25, "num-buffers": .integer(count)])
-                    Node.element("opusenc", ["frame-size": "20"])
-                    Node("rtp-output", name: "out")
-                }
+        /// RTP packets with 20 ms of a tone each.
+        private func packets(_ count: Int) throws -> [[UInt8]] {
+            try EncodedFilm.opus(hertz: 400, packets: count).enumerated().map { number, payload in
+                let timestamp = UInt32(number * 960)
+                let place = [UInt8(number >> 8), UInt8(number & 0xff)]
+                let time = (0..<4).map { UInt8(truncatingIfNeeded: timestamp >> (24 - 8 * $0)) }
+                return [0x80, 96] + place + time + [0, 0, 0, 1] + payload
             }
-            let pipeline = try await MediaPipeline(graph, bindings: bindings)
-            try await pipeline.begin()
-            await eventually("\(count) packets") { batches.count >= count }
-            await pipeline.stop()
-            return batches.all.map(\.bytes)
         }
 
         /// Lets packets arrive so many milliseconds late, in the order of their arrival. Returns what is heard of them, and how many
@@ -71,7 +60,7 @@ extension MediaNodesTests {
             let order = (0..<count).map { (index: $0, time: $0 * 20 + lateness($0)) }.sorted {
                 ($0.time, $0.index) < ($1.time, $1.index)
             }
-            let packets = try await packets(count)
+            let packets = try packets(count)
             // All packets below this number have come.
             var (arrived, whole, unheard) = (Set<Int>(), 0, 0)
             for (number, arrival) in order.enumerated() {
