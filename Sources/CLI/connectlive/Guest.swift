@@ -121,7 +121,7 @@ final class Guest: RoomDelegate, Sendable {
             case .destroyed:
                 Failure(
                     code: RoomError.Code.roomReleased.number,
-                    "The server stopped. Join the room again when it runs.")
+                    "The server stopped. Start it and join the room again, or wait for it with --forever.")
             case .kicked:
                 Failure(
                     code: RoomError.Code.roomReleased.number,

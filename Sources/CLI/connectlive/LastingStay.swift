@@ -48,8 +48,7 @@ final class LastingStay: Sendable {
             guard !Task.isCancelled else { break }
             let stay = entered.withLock { $0 }.map { .now - $0 } ?? .zero
             let pause = delay.after(stay: stay, using: &random)
-            await say(
-                "\(problem) The next attempt is in \(pause.formatted(.units(allowed: [.seconds], width: .narrow))).")
+            await say("\(problem) The next attempt is in \(Int((pause / .seconds(1)).rounded())) s.")
             try? await Task.sleep(for: pause)
         }
         await manager?.stopping()

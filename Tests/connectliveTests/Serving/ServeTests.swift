@@ -162,7 +162,7 @@ import TestSupport
         #expect(result.status == 1)
         #expect(
             result.error.contains(
-                "The server stopped. Join the room again when it runs. [1302]"),
+                "The server stopped. Start it and join the room again, or wait for it with --forever. [1302]"),
             "\(result.error)"
         )
     }
