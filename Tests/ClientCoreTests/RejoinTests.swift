@@ -261,37 +261,32 @@ import Testing
     // MARK: - Subscribing
 
     /// A client that joins again, and has called `subscribe` for stream 7 of p-2 before the loss.
-    private static func subscribing(_ loop: EventLoop, _ codes: Box<[RoomError.Code?]>) throws -> Client {
+    private static func subscribing(_ loop: EventLoop, _ codes: Collected<RoomError.Code?>) throws -> Client {
         let client = try Client(loop, mayReturn: true)
         client.enterToStay()
         client.connection.handle(.participantEntered(ParticipantEntered(participant: participant("p-2", stream: 7))))
-        client.connection.subscribe(7, to: { _ in Sink() }) { codes.value.append($0.failure) }
+        client.connection.subscribe(7, to: { _ in Sink() }) { codes.append($0.failure) }
         client.beginRejoining()
-        #expect(codes.value == [] && client.subscribed == [7])
+        #expect(codes.all == [] && client.subscribed == [7])
         return client
-    }
-
-    private final class Box<Value> {
-        var value: Value
-        init(_ value: Value) { self.value = value }
     }
 
     @Test func `a subscription without a reply before a loss is granted when the client has joined again`()
         async throws
     {
         try await onLoop { loop in
-            let codes = Box<[RoomError.Code?]>([])
+            let codes = Collected<RoomError.Code?>()
             let client = try Self.subscribing(loop, codes)
             client.acceptJoin([Self.participant("p-2", stream: 7)])
-            #expect(codes.value == [] && client.subscribed == [7, 7])
+            #expect(codes.all == [] && client.subscribed == [7, 7])
             // Another loss comes before the reply.
             client.loseLink()
             client.openLink()
             client.acceptJoin([Self.participant("p-2", stream: 7)])
             client.hear(try downOffer(1, revision: 1))
-            #expect(codes.value == [] && client.subscribed == [7, 7, 7])
+            #expect(codes.all == [] && client.subscribed == [7, 7, 7])
             client.reply(.subscribed(Subscribed(stream: 7, mid: "0")))
-            #expect(codes.value == [nil] && client.connection.subscriptions[7] != nil && client.problems == [])
+            #expect(codes.all == [nil] && client.connection.subscriptions[7] != nil && client.problems == [])
             client.connection.drop()
         }
     }
@@ -324,16 +319,16 @@ import Testing
         async throws
     {
         try await onLoop { loop in
-            let (ended, unwanted) = (Box<[RoomError.Code?]>([]), Box<[RoomError.Code?]>([]))
+            let (ended, unwanted) = (Collected<RoomError.Code?>(), Collected<RoomError.Code?>())
             let client = try Self.subscribing(loop, ended)
             client.acceptJoin()
-            #expect(ended.value == [.noSuchStream] && client.left == ["p-2"] && client.subscribed == [7])
+            #expect(ended.all == [.noSuchStream] && client.left == ["p-2"] && client.subscribed == [7])
             client.connection.drop()
             let other = try Self.subscribing(loop, unwanted)
-            other.connection.unsubscribe(7) { unwanted.value.append($0.failure) }
-            #expect(unwanted.value == [nil, nil])
+            other.connection.unsubscribe(7) { unwanted.append($0.failure) }
+            #expect(unwanted.all == [nil, nil])
             other.acceptJoin([Self.participant("p-2", stream: 7)])
-            #expect(other.subscribed == [7] && unwanted.value.count == 2)
+            #expect(other.subscribed == [7] && unwanted.count == 2)
             other.connection.drop()
         }
     }
@@ -341,10 +336,10 @@ import Testing
     @Test(arguments: [true, false])
     func `a subscription that waits for another join fails when the room is left`(isDropped: Bool) async throws {
         try await onLoop { loop in
-            let codes = Box<[RoomError.Code?]>([])
+            let codes = Collected<RoomError.Code?>()
             let client = try Self.subscribing(loop, codes)
             if isDropped { client.connection.drop() } else { client.connection.leave() }
-            #expect(codes.value == [.roomReleased] && client.connection.state == .ended)
+            #expect(codes.all == [.roomReleased] && client.connection.state == .ended)
         }
     }
 

@@ -31,7 +31,7 @@ import Testing
         paced.call.secure()
         paced.send(for: .seconds(30), most: 1_500_000)
         let settled = paced.targets.filter { $0.at >= .seconds(5) }.map(\.rate)
-        // The band is 300 to 800, and the goal 450 to 630.
+        // Narrower than the band of 300 to 800. The goal is 450 to 630.
         #expect(settled.count > 5 && settled.allSatisfy { (450_000...660_000).contains($0) }, "\(settled)")
     }
 

@@ -51,7 +51,7 @@ public final class CongestionController {
     static let pause = TimeInterval.milliseconds(300)
     /// With fewer packets sent meanwhile, chance lost them or their reports.
     static let outagePackets = 10
-    /// So many without a report, for as long as `FeedbackTimeout` waits, are more than the first probes.
+    /// The first probes are fewer packets. So many without a report, for as long as `FeedbackTimeout` waits, are media.
     static let unansweredPackets = 50
     /// The share of the rate to begin with after an outage, and the one to probe when the queue is empty.
     static let afterOutage = 0.5
@@ -114,8 +114,8 @@ extension CongestionController {
             padding: lossBased.state == .increasing ? pushedBack : .zero, isPaused: isPaused)
     }
 
-    /// Whether media has been sent for seconds without any report. Before the first round trip is known, too much on its way
-    /// pauses nothing.
+    /// Whether this end has sent media for seconds and got no report. Before the first round trip is known, the congestion
+    /// window pauses nothing.
     public var isUnanswered: Bool {
         history.inFlight > 0 && sentSinceFeedback >= Self.unansweredPackets && feedbackTimeout.isExceeded
     }

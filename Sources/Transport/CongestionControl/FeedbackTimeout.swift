@@ -8,27 +8,28 @@ struct FeedbackTimeout: Sendable {
     static let floor = DataRate.kilobits(5)
 
     private var roundTrip = TimeInterval.zero
-    private var newestFeedback: MonotonicTime?
+    /// Since when the peer has not reported: its newest report, or the first packet after a pause.
+    private var silentSince: MonotonicTime?
     private var newestSent: MonotonicTime?
     private var dropped: MonotonicTime?
 
     /// - Parameter isAlone: whether nothing else is on its way. Then the peer had nothing to report before.
     mutating func sent(isAlone: Bool, now: MonotonicTime) {
-        if isAlone { newestFeedback = now }
+        if isAlone { silentSince = now }
         newestSent = now
     }
 
     mutating func received(roundTrip: TimeInterval?, now: MonotonicTime) {
-        newestFeedback = now
+        silentSince = now
         if let roundTrip { self.roundTrip = roundTrip }
     }
 
     /// This end did not read its feedback for this long.
-    mutating func stalled(for time: TimeInterval) { newestFeedback = newestFeedback.map { $0 + time } }
+    mutating func stalled(for time: TimeInterval) { silentSince = silentSince.map { $0 + time } }
 
     var isExceeded: Bool {
-        guard let newestSent, let newestFeedback else { return false }
-        return max(newestSent - newestFeedback, .zero) + roundTrip > Self.limit
+        guard let newestSent, let silentSince else { return false }
+        return max(newestSent - silentSince, .zero) + roundTrip > Self.limit
     }
 
     /// The lowered rate. The rate itself if a drop is not due.

@@ -84,11 +84,11 @@ struct PacketHistory: Sendable {
         let base = end + feedback.base.distance(from: nextNumber)
         // Of another end, or hostile: about packets that were never sent.
         guard base < end else { return }
-        let stop = min(base + Int(feedback.count), end)
+        let known = self.known(by: feedback)
         var time = arrivalBase(of: feedback)
         var next = 0
         let tick = TransportFeedback.tick.nanoseconds
-        for number in known(by: feedback) {
+        for number in known {
             var arrival: MonotonicTime?
             while next < feedback.arrivals.count, base + Int(feedback.arrivals[next].offset) <= number {
                 time += Int64(feedback.arrivals[next].ticks) * tick
@@ -97,7 +97,7 @@ struct PacketHistory: Sendable {
             }
             take(number, arrival, &results)
         }
-        cover(upTo: stop)
+        cover(upTo: known.upperBound)
     }
 
     /// Packets sent before are not reported any longer: they went another way.

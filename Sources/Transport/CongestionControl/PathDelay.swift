@@ -6,7 +6,8 @@ public import RTP
 public struct PathDelay: Sendable {
     /// The queue is the delay beyond the least of the last 30 to 60 s, so that clocks may drift.
     static let window = TimeInterval.seconds(30)
-    /// After so long without a report, clocks may have drifted by more than a queue's length.
+    /// After so long without a report, clocks may have drifted by more than a queue's length, so the least delays before
+    /// are void.
     static let longPause = TimeInterval.seconds(60)
     /// A delay that stays the same is that of the path, and no queue: packets take another way. The least delays of this
     /// many periods are compared.
@@ -145,7 +146,6 @@ public struct PathDelay: Sendable {
     }
 
     private mutating func noteDelay(_ delay: TimeInterval, _ now: MonotonicTime) {
-        // The clocks drift apart in a long pause, so the least delays before it say nothing about those after it.
         defer { measuredAt = now }
         if let measuredAt, now - measuredAt >= Self.longPause {
             (leastDelay, nextLeastDelay, windowEnd) = (nil, nil, nil)

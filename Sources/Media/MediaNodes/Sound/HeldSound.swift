@@ -9,9 +9,9 @@ struct HeldSound: Sendable {
     private static let sampleRate = 48_000
     /// After a pause of so many nanoseconds, audio may begin with another delay.
     private static let pause: UInt64 = 100_000_000
-    /// Audio that arrives so many nanoseconds after its time is still played: the longest wait for a late packet, and the
-    /// decoder's.
-    private static let allowance: UInt64 = 80_000_000
+    /// Audio that arrives so many nanoseconds after its time is still played: the pipeline's latency for late packets, and
+    /// 20 ms for the decoder.
+    private static let allowance = UInt64(RTPInputNode.audioLatency + 20) * 1_000_000
 
     /// By how many samples of a channel the audio is later.
     private var now = 0

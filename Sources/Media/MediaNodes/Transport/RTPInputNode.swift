@@ -21,7 +21,7 @@ package final class RTPInputNode: NodeType, RunningNode {
         /// Of audio: whether it is held behind this node for as long as its jitter needs.
         var isSoundHeld = false
         /// How long the jitter buffer waits for late packets of such audio, in seconds.
-        var soundWait = Double(audioLatency) / 1000
+        var soundWait = audioSeconds
         /// Whether no frame has left the depayloader since the last keyframe request.
         var isWaiting = false
     }
@@ -58,7 +58,7 @@ package final class RTPInputNode: NodeType, RunningNode {
         control = instance.control
         encoding = instance.plan.formats[output]?.encoding ?? ""
         isVideo = Encoding.named(encoding)?.isVideo ?? true
-        state = Mutex(State(playout: PlayoutDelay(clockRate: isVideo ? 90_000 : 48_000)))
+        state = Mutex(State(playout: PlayoutDelay(clockRate: isVideo ? 90_000 : Self.audioClockRate)))
         if let hold {
             // The longest delay counts downstream, and none upstream, so that the element adds nothing to its own.
             jitterBuffer.source.answerLatencyQueries(seconds: 0, isLive: true)
@@ -95,6 +95,8 @@ package final class RTPInputNode: NodeType, RunningNode {
 
     /// The longest wait for a late audio packet by default, in milliseconds.
     package static let audioLatency = 60
+    private static let audioSeconds = Double(audioLatency) / 1000
+    private static let audioClockRate = 48_000
     /// The longest wait for the repair of a lost packet of video by default, in milliseconds.
     package static let videoLatency = Int(PlayoutDelay.maximum * 1000)
 
@@ -265,14 +267,14 @@ package final class RTPInputNode: NodeType, RunningNode {
     }
 
     private static func soundWait(for playout: PlayoutDelay) -> Double {
-        min(max(Double(audioLatency) / 1000, playout.target + soundMargin), longestSoundWait)
+        min(max(audioSeconds, playout.target + soundMargin), longestSoundWait)
     }
 
-    /// The node behind holds the audio by `soundDelay` from now on. The node has no fixed latency.
+    /// The next node holds the audio by `soundDelay` from now on. The setting `latency` is not used.
     func holdSound() {
         guard !isVideo else { return }
-        // That of the pipeline stays.
-        jitterBuffer.source.answerLatencyQueries(seconds: Double(Self.audioLatency) / 1000, isLive: true)
+        // The pipeline's latency stays, although the jitter buffer's wait changes.
+        jitterBuffer.source.answerLatencyQueries(seconds: Self.audioSeconds, isLive: true)
         state.withLock { $0.isSoundHeld = true }
     }
 
@@ -280,14 +282,14 @@ package final class RTPInputNode: NodeType, RunningNode {
     func beginSound() {
         state.withLock { state in
             guard state.isSoundHeld else { return }
-            state.playout = PlayoutDelay(clockRate: 48_000)
+            state.playout = PlayoutDelay(clockRate: Self.audioClockRate)
             followSound(&state)
         }
     }
 
     /// How much later than usual audio has to be played so that nearly all of it is in time, in seconds.
     var soundDelay: Double {
-        state.withLock { $0.isSoundHeld ? Self.soundWait(for: $0.playout) - Double(Self.audioLatency) / 1000 : 0 }
+        state.withLock { $0.isSoundHeld ? Self.soundWait(for: $0.playout) - Self.audioSeconds : 0 }
     }
 
     /// Nil before the first frame, and while the pipeline is paused.

@@ -177,14 +177,10 @@ final class RoomStay: Sendable {
         tell(event)
         let (waiting, isWanted) = state.withLock { state in
             switch event {
-            case .connected(let participant, _):
+            case .connected(let participant, _), .joinedAgain(let participant):
                 state.isInside = true
                 state.participants.insert(participant)
                 OwnParticipants.insert(participant)
-            case .joinedAgain(let participant):
-                state.participants.insert(participant)
-                OwnParticipants.insert(participant)
-                return (nil as CheckedContinuation<Void, Never>?, !state.isLeaving)
             case .ended(_, let error):
                 state.hasEnded = true
                 for participant in state.participants { OwnParticipants.remove(participant) }

@@ -105,7 +105,7 @@ export class Signalling {
         return Signalling.#connect().then((socket) => new Signalling(socket));
     }
 
-    /** - signal: abandons the attempt. With it, others follow, so a failure needs no reason. */
+    /** - signal: aborts the attempt. Who passes one tries again, so a failure needs no reason. */
     static #connect(signal) {
         const url = new URL("v1/room", location.href);
         url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
@@ -197,8 +197,8 @@ export class Signalling {
     }
 
     /**
-     * Another WebSocket shows whether the server has taken a request without an answer, and brings the answer. A second silence is
-     * the server's own.
+     * If an answer is late, the page resumes over another WebSocket, which brings the answer if the server has the request. If it
+     * is late again, the request fails.
      */
     #await(id, request) {
         request.timer = setTimeout(() => {
