@@ -105,14 +105,6 @@ package final class Pad: GStreamerObject, @unchecked Sendable {
 
     // MARK: Events
 
-    /// Sends this input's element a segment in which timestamps are running times. The pad upstream keeps its own
-    /// segment.
-    package func sendPlainSegment() {
-        var segment = GstSegment()
-        gst_segment_init(&segment, GST_FORMAT_TIME)
-        gst_pad_send_event(pointer, gst_event_new_segment(&segment))
-    }
-
     /// Whether the end of the stream has passed here, so that nothing more is taken before a flush.
     package var isAtEndOfStream: Bool {
         object.pointee.flags & GST_PAD_FLAG_EOS.rawValue != 0

@@ -159,6 +159,25 @@ extension Pad {
         }
     }
 
+    /// Replaces the segments that leave this output by a single one in which timestamps are running times. The output
+    /// itself keeps its own. Call before the pad is linked.
+    package func replaceSegments() {
+        let isReplaced = AtomicBool()
+        attach(GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM) { pad, info, _ in
+            guard info.event.pointee.type == GST_EVENT_SEGMENT else { return GST_PAD_PROBE_OK }
+            // A thread may push a segment before the pad is linked. What is dropped comes again before the next buffer.
+            if let input = gst_pad_get_peer(pad) {
+                defer { gst_object_unref(input) }
+                if !isReplaced.exchange(true) {
+                    var segment = GstSegment()
+                    gst_segment_init(&segment, GST_FORMAT_TIME)
+                    gst_pad_send_event(input, gst_event_new_segment(&segment))
+                }
+            }
+            return GST_PAD_PROBE_DROP
+        }
+    }
+
     /// Calls `body` once on the streaming thread, before the first downstream event passes, or the query for seeking with
     /// which a muxer begins.
     @discardableResult

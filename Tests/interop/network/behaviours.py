@@ -250,8 +250,10 @@ def a_cut_of_five_seconds_is_survived(network):
     publishing.expect_running()
     left = [message for _, message in seen.messages if message["type"] == "participantLeft"]
     expect(not left, f"the others were told that somebody left: {left}")
-    viewing.interrupt()
     publishing.interrupt()
+    # The status shows the other video now.
+    viewing.wait_for_pictures(RATE * 0.8)
+    viewing.interrupt()
     report = read_report(viewer)
     videos = [stream for stream in report["streams"] if stream["media"] == "video"]
     expect(len(videos) == 2 and videos[1]["framesRendered"] > 0, f"these videos were rendered: {videos}")

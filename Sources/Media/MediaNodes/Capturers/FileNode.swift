@@ -223,13 +223,10 @@ final class FileNode: NodeType, RunningNode {
     /// Call before the pad is linked.
     private func follow(_ pad: Pad, isVideo: Bool) {
         state.withLock { $0.pads.append(pad) }
-        let hasSegment = AtomicBool()
-        pad.onEvent { [weak self, weak pad] event in
-            guard let self, let pad else { return .pass }
+        pad.replaceSegments()
+        pad.onEvent { [weak self] event in
+            guard let self else { return .pass }
             switch event {
-            case .segment:
-                if !hasSegment.exchange(true) { pad.peer?.sendPlainSegment() }
-                return .drop
             case .flushStart, .flushStop:
                 return doesLoop ? .drop : .pass
             case .endOfStream:
