@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 
 from benchmark_program import build
-from emulated_link import FAR, EmulatedLink
+from emulated_link import FAR, SAMPLED_EACH, EmulatedLink
 from figures import ROOT, Failure, head, load_average, page_parser, row, say, write_file, write_page
 from time_plot import Panel, against_time
 
@@ -23,10 +23,11 @@ FREEZE = 0.25
 SENDERS = ("chromium", "ours")
 
 
-def link(rates, nominal, delay=50, jitter=0, loss=0.0, queue=0.3):
+def link(rates, nominal, delay=50, jitter=0, loss=0.0, queue=0.3, tbf=False):
     """`queue` in seconds of the nominal rate."""
     return {
-        "rates": rates, "delay": delay, "jitter": jitter, "loss": loss, "queue": int(queue * nominal * 125), "seed": 1}
+        "rates": rates, "delay": delay, "jitter": jitter, "loss": loss, "queue": int(queue * nominal * 125), "tbf": tbf,
+        "seed": 1}
 
 
 def generated(name):
@@ -35,8 +36,10 @@ def generated(name):
     return [(float(at), int(rate)) for at, rate in pairs]
 
 
+RFC_8867_5_1 = [(0, 1000), (40, 2500), (60, 600), (80, 1000)]
 SCENARIOS = {
-    "RFC 8867 5.1": (link([(0, 1000), (40, 2500), (60, 600), (80, 1000)], 1000), 100),
+    "RFC 8867 5.1": (link(RFC_8867_5_1, 1000), 100),
+    "RFC 8867 5.1, tc tbf": (link(RFC_8867_5_1, 1000, tbf=True), 100),
     "2 s without delivery": (link([(0, 2000), (20, 0), (22, 2000)], 2000), 40),
     "5 % random loss": (link([(0, 1500)], 1500, loss=0.05), 40),
     "3G, walking": (link(generated("3g-walking"), 900, delay=60, jitter=2, queue=0.6), 60),
@@ -110,7 +113,7 @@ def measure(sender, settings, seconds, films, programs):
     samples = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     estimates = [(sample["at"] - record["began"], sample["bitsPerSecond"] / 1000)
                  for sample in samples if sample.get("bitsPerSecond")]
-    return figures(record["packets"], [point for point in estimates if 0 <= point[0] <= seconds], settings, seconds)
+    return figures(record, [point for point in estimates if 0 <= point[0] <= seconds], settings, seconds)
 
 
 def carried(settings, begin, end, most=MOST / 1000):
@@ -122,9 +125,12 @@ def carried(settings, begin, end, most=MOST / 1000):
     return total
 
 
-def figures(packets, estimates, settings, seconds):
+def figures(record, estimates, settings, seconds):
+    packets = record["packets"]
     delivered = [(left, size, media) for _, size, left, media in packets if left is not None and left <= seconds]
-    waits = sorted((left - came) * 1000 for came, _, left, _ in packets if left is not None and came <= seconds)
+    queue = record.get("queue") or [(came, (left - came) * 1000) for came, _, left, _ in packets if left is not None]
+    waits = sorted(wait for came, wait in queue if came <= seconds)
+    dropped = record.get("dropped", sum(left is None for _, _, left, _ in packets))
     # A frame counts when its last packet has come.
     ends = [left for left, _, media in delivered if media and media[2]]
     gaps = [after - before for before, after in zip(ends, ends[1:])]
@@ -132,11 +138,10 @@ def figures(packets, estimates, settings, seconds):
     return {
         "estimate": [next((rate for at, rate in reversed(estimates) if at < step + STEP), 0) for step in steps],
         "received": [sum(size for left, size, _ in delivered if step <= left < step + STEP) / 125 / STEP for step in steps],
-        "queue": [max([(left - came) * 1000 for came, _, left, _ in packets
-                       if left is not None and step <= came < step + STEP], default=0) for step in steps],
+        "queue": [max([wait for came, wait in queue if step <= came < step + STEP], default=0) for step in steps],
         "use": sum(size for _, size, _ in delivered) / carried(settings, 0, seconds),
         "queueMedian": waits[len(waits) // 2], "queueHigh": waits[int(len(waits) * 0.95)],
-        "dropped": sum(left is None for _, _, left, _ in packets) / len(packets),
+        "dropped": dropped / (len(packets) + record.get("dropped", 0)),
         "freezes": sum(gap > FREEZE for gap in gaps) * 60 / seconds,
     }
 
@@ -146,7 +151,8 @@ def page(found, folder):
         f"Both publish the same film ({SIZE}, {RATE} frames/s, VP8, one size, at most {MOST / 1e6:g} Mbit/s) into our room "
         "server, in turn, through the same emulated link: headless Chromium through the room page, ours as `benchmarks "
         "send`. The server's transport-wide feedback is the same. A viewer watches on the server's side. `emulated_link.py` "
-        "carries the packets between two network namespaces, and records when each came and left the queue.", "",
+        "carries the packets between two network namespaces, and records when each came and left the queue. Behind `tc tbf`, "
+        f"the kernel holds them in its queue, which is sampled each {SAMPLED_EACH * 1000:.0f} ms.", "",
         "*Use* is what left the queue of what the link carried, up to the film's most. A *freeze* is a gap of more than "
         f"{FREEZE * 1000:.0f} ms between the ends of frames that left the queue.", "",
         *head("link", "", "Chromium", "ours", "ours / Chromium")]

@@ -3,7 +3,8 @@
 
 `EmulatedLinks` makes the namespace `near` and one at the far end of each link, and runs this file as a program for each link,
 which passes the packets on. Towards the far end, they share the link's rate and queue. Towards `near`, they are only delayed.
-A link keeps a record of each packet towards its far end."""
+A link keeps a record of each packet towards its far end. Where the kernel shapes the link (`tc tbf`), this file only changes
+its rate, delays the packets, and samples the queue."""
 import fcntl
 import heapq
 import json
@@ -14,6 +15,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from ctypes import CDLL, get_errno
 
@@ -30,12 +32,13 @@ SET_INTERFACE, TUN, NO_HEADER = 0x400454CA, 0x0001, 0x1000  # TUNSETIFF, IFF_TUN
 # An IPv4 header without options, then that of UDP.
 UDP_HEADERS = 28
 REORDERED_BY = 0.02
+SAMPLED_EACH = 0.05
 
 
 class EmulatedLinks:
     """`settings` of each link: `rates`, pairs of seconds and kbit/s, from the first packet of media on; `queue` in bytes;
     `delay` and `jitter` in milliseconds; `loss` from 0 to 1; optionally `burst`, the mean length of losses in packets, and
-    `reordered`, the share of packets that come 20 ms late, behind others; `seed`."""
+    `reordered`, the share of packets that come 20 ms late, behind others; `tbf`, whether the kernel shapes the link; `seed`."""
 
     def __init__(self, settings):
         self.settings, self.processes = settings, []
@@ -71,7 +74,9 @@ class EmulatedLinks:
 
     def end(self):
         """Ends the links. Returns the record of each: when media began by CLOCK_MONOTONIC, and its packets as
-        [seconds at which it came, bytes, seconds at which it left the queue or null, [SSRC, timestamp, marker] of RTP]."""
+        [seconds at which it came, bytes, seconds at which it left the queue or null, [SSRC, timestamp, marker] of RTP].
+        Packets of a link with `tbf` came when they left; its record has the samples of its queue as [seconds, milliseconds],
+        and how many packets it dropped."""
         return [json.loads(process.communicate("\n")[0]) for process in self.processes]
 
 
@@ -92,6 +97,7 @@ class Link:
     def __init__(self, settings):
         self.rates = [(at, kilobits * 125) for at, kilobits in settings["rates"]]
         self.queue, self.loss, self.burst = settings["queue"], settings["loss"], settings.get("burst", 1)
+        self.is_shaped = settings.get("tbf", False)
         self.reordered, self.is_losing = settings.get("reordered", 0), False
         self.delay, self.jitter = settings["delay"] / 1000, settings["jitter"] / 1000
         self.random = random.Random(settings["seed"])
@@ -100,6 +106,8 @@ class Link:
 
     def leaves(self, now, size):
         """When the packet has left the queue. None if the queue is full."""
+        if self.is_shaped:
+            return now
         self.waiting = [(at, waits) for at, waits in self.waiting if at > now]
         if sum(waits for _, waits in self.waiting) + size > self.queue:
             return None
@@ -132,6 +140,45 @@ class Link:
         return self.last + (REORDERED_BY if self.reordered and self.random.random() < self.reordered else 0)
 
 
+class Shaper:
+    """The kernel's token bucket at the near end of a link. Its thread changes the rate, and samples the queue."""
+
+    def __init__(self, namespace, settings):
+        self.namespace, self.rates, self.queue = namespace, settings["rates"], settings["queue"]
+        self.samples, self.before, self.ended = [], 0, threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.use("add", self.rates[0][1])
+
+    def tc(self, *arguments):
+        return subprocess.run(["tc", "-n", self.namespace, *arguments], check=True, capture_output=True, text=True).stdout
+
+    def use(self, verb, rate):
+        self.tc("qdisc", verb, "dev", "cable0", "root", "tbf", "rate", f"{rate}kbit", "burst", "5kb", "limit", str(self.queue))
+
+    def state(self):
+        return json.loads(self.tc("-s", "-j", "qdisc", "show", "dev", "cable0"))[0]
+
+    def begin(self, origin):
+        self.origin = origin
+        self.thread.start()
+
+    def run(self):
+        later, rate = self.rates[1:], self.rates[0][1]
+        self.before = self.state()["drops"]
+        while not self.ended.wait(SAMPLED_EACH):
+            moment = time.monotonic() - self.origin
+            if later and moment >= later[0][0]:
+                rate = later.pop(0)[1]
+                self.use("change", rate)
+            self.samples.append([round(moment, 3), round(self.state()["backlog"] / (rate * 0.125), 2)])
+
+    def end(self):
+        self.ended.set()
+        if self.thread.ident is not None:
+            self.thread.join()
+        return {"queue": self.samples, "dropped": self.state()["drops"] - self.before}
+
+
 def rtp(packet):
     """[SSRC, timestamp, marker] if it is RTP over UDP."""
     if len(packet) < UDP_HEADERS + 12 or packet[0] != 0x45 or packet[9] != socket.IPPROTO_UDP:
@@ -161,6 +208,7 @@ def main():
     near = interface(near_name, f"cable{number}", near_address, far_address)
     far = interface(far_name, "cable", far_address, near_address)
     forward, back = Link(settings), settings["delay"] / 1000
+    shaper = Shaper(near_name, settings) if forward.is_shaped else None
     started, origin, records, later, count = time.monotonic(), None, [], [], 0
     poll = select.poll()
     for watched in (near, far, sys.stdin.fileno()):
@@ -185,6 +233,8 @@ def main():
                 # What comes before media meets the first rate.
                 if origin is None and media:
                     origin, forward.free, forward.waiting, forward.last = now, 0.0, [], 0.0
+                    if shaper:
+                        shaper.begin(origin)
                 since = origin if origin is not None else started
                 moment = now - since if origin is not None else min(0.0, now - started)
                 left = forward.leaves(moment, len(packet)) if origin is not None else moment
@@ -201,7 +251,7 @@ def main():
                 os.write(target, packet)
             except OSError:
                 pass  # The device's queue is full, or its namespace ends.
-    json.dump({"began": origin, "packets": records}, sys.stdout)
+    json.dump({"began": origin, "packets": records} | (shaper.end() if shaper else {}), sys.stdout)
 
 
 if __name__ == "__main__":

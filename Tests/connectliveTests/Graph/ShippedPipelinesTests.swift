@@ -129,8 +129,8 @@ private struct Report: Decodable {
     /// The possible number of frames in queues and in an encoder when a sample is taken.
     private static let underWay = 4
 
-    /// Counts match the plan: only frames that a queue counted as dropped are missing, and most frames arrive. Rate and
-    /// latency depend on the machine: `Benchmarks/run pipelines` measures them.
+    /// Counts match the plan, frames arrive, and only those are missing that a queue counted as dropped. How many that are, the
+    /// rate and the latency depend on the machine: `Benchmarks/run pipelines` measures them.
     func judge(_ file: String, said: String) {
         #expect(!outputs.isEmpty, "\(file)")
         for count in counts { #expect(count.measured == count.planned, "\(file): \(count.what)\n\(said)") }
@@ -140,7 +140,7 @@ private struct Report: Decodable {
                 #expect(input.measured.encoding == input.planned.encoding, place)
                 if let width = input.planned.width { #expect(input.measured.width == width, place) }
                 if let height = input.planned.height { #expect(input.measured.height == height, place) }
-                #expect(input.frames > input.dropped, place)
+                #expect(input.frames > 0, place)
                 // A busy machine produces less, never more.
                 if let rate = input.planned.framesPerSecond {
                     #expect(input.measured.framesPerSecond.map { $0 <= 1.15 * rate } == true, place)
