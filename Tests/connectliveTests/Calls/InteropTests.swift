@@ -256,13 +256,12 @@ private func browse(
         }
         #expect((video?["framesRendered"] as? Int ?? 0) > 100, "\(String(describing: video))")
         #expect(video?["codec"] as? String ?? "VP9" == "VP9", "\(String(describing: video))")
-        // A busy machine may cost the publisher its upper layer. Then the viewer names the reason.
         // A busy machine may cost the publisher its upper layer. Then it has told so, and the viewer names it as the cause.
         let sender = try #require(published["participant"] as? String)
-        let isExplained = view.output.split(separator: "\n").contains {
+        let isExplained = view.error.split(separator: "\n").contains {
             $0.contains(" of \(sender): its publisher") && $0.contains(": 320x180")
         }
-        #expect(video?["width"] as? Int == 640 || isExplained, "\(String(describing: video)), \(view.output)")
+        #expect(video?["width"] as? Int == 640 || isExplained, "\(String(describing: video)), \(view.error)")
     }
 
     /// In make soak for two minutes, to the end of which they stay together.
