@@ -141,7 +141,8 @@ public struct MediaStatistics: Sendable, Equatable {
         /// Number of keyframe requests.
         public var keyframesNeeded = 0
         /// How long frames wait after the time at which they arrive without jitter and losses, in seconds: for late ones, and
-        /// for lip-sync. Nil with a fixed latency, which delays nothing but waits for missing packets.
+        /// for lip-sync. Of audio, how much later nodes play or mix it for late packets. Nil with a fixed latency, which
+        /// delays nothing but waits for missing packets, and for audio that is only recorded or passed on.
         public var playoutDelay: Double?
 
         /// Figures before the first packet.

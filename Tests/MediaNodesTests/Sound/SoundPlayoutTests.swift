@@ -28,20 +28,31 @@ extension MediaNodesTests {
             }
         }
 
+        private func nodes(_ kinds: [String]) -> [Node] {
+            kinds.enumerated().map { index, kind in
+                // Other tests hear the usual label.
+                let settings: [String: SettingValue] = kind == "echo-probe" ? ["label": "playout"] : [:]
+                return Node(kind, name: index == 0 ? "slot" : "node\(index)", settings: settings)
+            }
+        }
+
         /// Lets packets arrive so many milliseconds late, in the order of their arrival. Returns what is heard of them, and how many
         /// packets came too late.
         ///
-        /// - Parameter change: the first packet of another stream
+        /// - Parameters:
+        ///   - change: the first packet of another stream
+        ///   - kinds: of the nodes behind the decoder. The first one has the name `slot`.
         private func play(
-            _ count: Int, change: Int? = nil, lateness: (Int) -> Int
+            _ count: Int, change: Int? = nil, latency: Int? = nil, through kinds: [String] = ["sound-slot"],
+            lateness: (Int) -> Int
         ) async throws -> (heard: [Heard], lost: Int) {
             let clock = SteppedClock()
             let heard = Collected<Heard>()
             let graph = MediaGraph {
                 Chain {
-                    Node.rtpInput("in", codec: .opus, payloadType: 96)
+                    Node.rtpInput("in", codec: AudioCodec.opus, payloadType: 96, latency: latency)
                     Node.audioDecoder()
-                    Node.soundSlot("slot")
+                    for node in nodes(kinds) { node }
                     Node.sound("ear")
                 }
             }
@@ -97,14 +108,50 @@ extension MediaNodesTests {
         }
 
         /// As over a link that stops for 160 ms, five times a second.
-        @Test func `audio that arrives in bursts is delayed until none of it is late`() async throws {
-            let (heard, lost) = try await play(250) { $0 < 20 ? 0 : 20 * max(0, 8 - $0 % 10) }
+        private static func burst(_ number: Int) -> Int { number < 20 ? 0 : 20 * max(0, 8 - number % 10) }
+
+        @Test(arguments: [["sound-slot"], ["echo-probe"], ["echo-probe", "volume", "echo-probe"]])
+        func `audio that arrives in bursts is delayed once, until none of it is late`(kinds: [String]) async throws {
+            let (heard, lost) = try await play(250, through: kinds, lateness: Self.burst)
             #expect(lost == 0)
+            #expect(heard.allSatisfy { $0.lateness > -0.16 }, "\(heard.map(\.lateness))")
             // The first bursts are late.
             #expect(heard.prefix(50).contains { $0.lateness > 0.12 })
             #expect(heard.dropFirst(150).allSatisfy { $0.lateness < Self.allowance }, "\(heard.map(\.lateness))")
             let gaps = zip(heard.dropFirst(150), heard.dropFirst(151)).map { $1.time.seconds(since: $0.end) }
             #expect(gaps.allSatisfy { abs($0) < 0.001 }, "\(gaps)")
+        }
+
+        @Test(arguments: [(nil, []), (60, ["sound-slot"])] as [(Int?, [String])])
+        func `audio that nothing plays, and audio with a fixed latency, keeps its times`(latency: Int?, kinds: [String])
+            async throws
+        {
+            let (heard, lost) = try await play(250, latency: latency, through: kinds, lateness: Self.burst)
+            #expect(lost == 0)
+            #expect(heard.dropFirst(150).contains { $0.lateness > 0.12 }, "\(heard.map(\.lateness))")
+            #expect(heard.allSatisfy { $0.lateness > 0.01 }, "\(heard.map(\.lateness))")
+        }
+
+        /// The playout delay of received audio that passes these nodes. Nil if none of them holds it.
+        private func delay(latency: Int? = nil, _ nodes: Node...) async throws -> Double? {
+            let graph = MediaGraph {
+                Chain {
+                    Node.rtpInput("in", codec: AudioCodec.opus, latency: latency)
+                    for node in nodes { node }
+                }
+            }
+            var bindings = NodeBindings()
+            if nodes.contains(where: { $0.name == "ear" }) { bindings.audio["ear"] = { _ in } }
+            return try await MediaPipeline(graph, bindings: bindings).statistics.rtpInputs["in"]?.playoutDelay
+        }
+
+        @Test func `nodes that play or mix received audio hold it, and others do not`() async throws {
+            #expect(try await delay(.audioDecoder(), .speaker()) == 0)
+            #expect(try await delay(.audioDecoder(), Node("level"), .audioMixer(), .null("end")) == 0)
+            #expect(try await delay(.audioDecoder(), .echoProbe(label: "playout"), .null("end")) == 0)
+            #expect(try await delay(latency: 60, .audioDecoder(), .speaker()) == nil)
+            #expect(try await delay(.audioDecoder(), .sound("ear")) == nil)
+            #expect(try await delay(.null("end")) == nil)
         }
 
         @Test func `the next stream in the same place begins without the delay of the former one`() async throws {

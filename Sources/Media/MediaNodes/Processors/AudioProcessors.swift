@@ -112,7 +112,7 @@ package enum VolumeNode: NodeType {
 }
 
 /// Mixes audio. Each input has a queue with its own thread. If one delivers nothing, the others continue.
-package final class AudioMixerNode: NodeType, RunningNode {
+package final class AudioMixerNode: NodeType, SoundHolding {
     package static let kind = NodeKind(
         "audio-mixer", .processor, "Mixes audio; an input that stalls or ends does not stop the others",
         inputs: [Port("in", [.rawAudio], isRepeated: true)], outputs: .rawAudioOut,
@@ -121,12 +121,14 @@ package final class AudioMixerNode: NodeType, RunningNode {
                 "latency", .integer(0...1000), default: 20, unit: "ms",
                 "Longest delay of an input after the first one; at least the longest buffer"),
             SettingContract(
-                "waiting", .integer(50...5000), default: 200, unit: "ms",
+                "waiting", .integer(50...5000), default: .integer(longestWait), unit: "ms",
                 "Audio of an input that may wait because it is ahead of the others; older audio is dropped"),
         ])
 
     /// The length of an output buffer, in seconds.
     private static let block = 0.01
+    /// In milliseconds. Received audio that arrives unevenly is held for so much longer.
+    private static let longestWait = 200 + RTPInputNode.longestAudioLatency - RTPInputNode.audioLatency
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("audiomixer")
@@ -153,6 +155,7 @@ package final class AudioMixerNode: NodeType, RunningNode {
     private let mix: Element
     /// Whether an input drops its audio, by its port.
     private let skips: [String: AtomicBool]
+    private let holds: [SoundHold]
 
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         AudioMixerNode(instance)
@@ -160,7 +163,9 @@ package final class AudioMixerNode: NodeType, RunningNode {
 
     private init(_ instance: NodeInstance) {
         mix = instance.element("mix")
-        skips = instance.plan.inputs.keys.reduce(into: [:]) { $0[$1] = AtomicBool() }
+        let ports = instance.plan.inputs.keys
+        skips = ports.reduce(into: [:]) { $0[$1] = AtomicBool() }
+        holds = ports.map { SoundHold(instance, $0, at: instance.element($0).sink) }
         for (port, isSkipping) in skips {
             instance.element(port).source.onBuffer { buffer in
                 guard isSkipping.value else { return .pass }

@@ -14,7 +14,7 @@ import Synchronization
 /// The canceller finds echo only from 6 ms before to 34 ms after the time at which the probe states that audio is heard
 /// (measured: 50 dB inside, 17 dB at 42 ms). But sound servers and loudspeakers add unreported delays. So the node
 /// measures the echo's delay itself (`EchoDelay`) and informs the probe.
-package final class EchoCancelNode: NodeType, RunningNode {
+package final class EchoCancelNode: NodeType, SoundHolding {
     package static let kind = NodeKind(
         "echo-cancel", .processor,
         "Removes played audio from the microphone's audio, suppresses noise and controls the gain",
@@ -59,6 +59,7 @@ package final class EchoCancelNode: NodeType, RunningNode {
     /// The audio of another pipeline, and the source that it enters by.
     private let heard: (audio: PlayedAudio, source: PushSource)?
     private let pipeline: WeakBox<Pipeline>
+    private let hold: SoundHold?
     private let state = Mutex(State())
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
@@ -176,6 +177,7 @@ package final class EchoCancelNode: NodeType, RunningNode {
             instance.has("heard")
             ? (PlayedAudio.labelled(instance.text("heard")), PushSource(instance.element("heard"))) : nil
         pipeline = WeakBox(instance.pipeline)
+        hold = instance.has("played") ? SoundHold(instance, "played", at: instance.element("played").sink) : nil
     }
 
     private static let serial = Atomic<Int>(0)

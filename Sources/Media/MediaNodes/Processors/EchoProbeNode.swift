@@ -48,7 +48,7 @@ final class PlayedAudio: Sendable {
 }
 
 /// Lets the echo cancellers of other pipelines hear the audio that passes to a loudspeaker.
-package final class EchoProbeNode: NodeType, RunningNode {
+package final class EchoProbeNode: NodeType, SoundHolding {
     package static let kind = NodeKind(
         "echo-probe", .processor,
         "Passes audio on to a loudspeaker, and lets echo-cancel nodes of other graphs of the process hear it",
@@ -61,6 +61,8 @@ package final class EchoProbeNode: NodeType, RunningNode {
 
     package static let defaultLabel = "loudspeaker"
 
+    private let hold: SoundHold
+
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         var plan = NodePlan(request.node)
         plan.addFilter(RawFormat.audio, as: "sound")
@@ -71,13 +73,17 @@ package final class EchoProbeNode: NodeType, RunningNode {
     package static func activate(_ instance: NodeInstance) throws(MediaError) -> (any RunningNode)? {
         let audio = PlayedAudio.labelled(instance.text("label"))
         let sound = instance.element("sound")
+        // Before the cancellers hear it.
+        let node = EchoProbeNode(SoundHold(instance, "in", at: sound.sink))
         sound.sink.watchBuffers { audio.play($0) }
         sound.source.onUpstreamEvent { event in
             if case .latency(let seconds) = event { audio.isHeard(after: seconds) }
             return .pass
         }
-        return EchoProbeNode()
+        return node
     }
+
+    private init(_ hold: SoundHold) { self.hold = hold }
 }
 
 /// Lets the ``EchoCancel`` nodes of other pipelines of the process hear the audio that passes to a loudspeaker:

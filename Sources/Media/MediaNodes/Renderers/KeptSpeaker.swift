@@ -8,11 +8,15 @@ import Synchronization
 /// The node's own sink takes all audio at once. It passes each buffer with its capture time to the device's pipeline, which
 /// plays it so long after that time as the graph's latency says. So the audio is as late as before when the device returns.
 final class KeptSpeaker: HeadedNode {
+    private let hold: SoundHold
     private let meter: AudioRendererNode
     private let device: SpeakerDevice
     let head: SourceHead?
 
     init(_ instance: NodeInstance) {
+        let sink = instance.element("sink")
+        // Before the other probes of the sink.
+        hold = SoundHold(instance, "in", at: sink.sink)
         let device = SpeakerDevice(instance)
         self.device = device
         var limits = SourceSupervisor.Limits()
@@ -26,7 +30,6 @@ final class KeptSpeaker: HeadedNode {
             instance, device, [], withoutDevice: instance.text("away") == "end" ? .ends : .goesOn, isAwaited: false,
             limits: limits)
         meter = AudioRendererNode(instance, isAudible: false)
-        let sink = instance.element("sink")
         sink.sink.watchBuffers { buffer in device.play(buffer.shared, at: buffer.time) }
         sink.sink.watchEvents { [weak sink] event in
             if case .endOfStream = event { sink?.endWhenHeard() }
@@ -43,7 +46,7 @@ final class KeptSpeaker: HeadedNode {
     /// A loudspeaker without audio does not deliver.
     func whenDecided(_ body: @escaping @Sendable () -> Void) { body() }
 
-    var secondsUntilHeard: Double? { device.secondsUntilHeard }
+    var secondsUntilHeard: Double? { device.secondsUntilHeard.map { $0 + hold.held.all } }
 
     /// How long after its timestamp audio is heard, in seconds. Nil while it is dropped.
     var heardAfter: Double? {

@@ -64,13 +64,13 @@ package final class NodeInstance: NodeSettings, Sendable {
     let prefix: String
     package let reporter: Reporter
     private let state: Mutex<State>
-    /// Finds the running nodes above this one as they are now, nearest first.
-    private let findAbove: @Sendable () -> [any RunningNode]
+    /// Finds the running nodes above this one, or above one of its inputs, as they are now, nearest first.
+    private let findAbove: @Sendable (_ input: String?) -> [any RunningNode]
 
     /// Makes the elements, which nothing feeds yet, and starts the node's behaviour.
     init(
         _ plan: NodePlan, _ implementation: NodeImplementation, _ context: PipelineContext, prefix: String,
-        above: @escaping @Sendable () -> [any RunningNode]
+        above: @escaping @Sendable (_ input: String?) -> [any RunningNode]
     ) throws(MediaError) {
         kind = implementation.kind
         self.context = context
@@ -140,10 +140,10 @@ package final class NodeInstance: NodeSettings, Sendable {
     var isChangingState: Bool { allElements.contains(where: \.isChangingState) }
 
     /// Whether a node upstream may stay without media indefinitely.
-    package var mayStayEmpty: Bool { findAbove().contains { $0.mayStayEmpty } }
+    package var mayStayEmpty: Bool { findAbove(nil).contains { $0.mayStayEmpty } }
 
     /// The reason why a node upstream delivers no audio, if it is known.
-    var silence: String? { findAbove().firstNonNil(\.silence) }
+    var silence: String? { findAbove(nil).firstNonNil(\.silence) }
 
     /// Makes the start wait for the first buffer at a pad.
     func awaitFirstBuffer(at pad: Pad) {
@@ -156,12 +156,15 @@ package final class NodeInstance: NodeSettings, Sendable {
 
     /// The nearest upstream running node of a type.
     package func nearest<Node: RunningNode>(_ type: Node.Type) -> Node? {
-        findAbove().firstNonNil { $0 as? Node }
+        findAbove(nil).firstNonNil { $0 as? Node }
     }
+
+    /// The running nodes above an input, nearest first.
+    func above(_ input: String) -> [any RunningNode] { findAbove(input) }
 
     /// The heads of the sources of this node's media. Empty if the media of several is mixed.
     var heads: [SourceHead] {
-        let above = findAbove()
+        let above = findAbove(nil)
         return above.contains { $0 is MixerNode } ? [] : above.compactMap { ($0 as? any HeadedNode)?.head }
     }
 

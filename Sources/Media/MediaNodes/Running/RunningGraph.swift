@@ -275,8 +275,8 @@ final class RunningGraph: Sendable {
             preconditionFailure("no node type runs a \(plan.node.kind)")
         }
         do throws(MediaError) {
-            let node = try NodeInstance(plan, implementation, context, prefix: prefix) { [weak self] in
-                self?.above(plan.name, prefix) ?? []
+            let node = try NodeInstance(plan, implementation, context, prefix: prefix) { [weak self] input in
+                self?.above(plan.name, prefix, input) ?? []
             }
             state.withLock { $0.nodes[prefix] = (node, stage) }
             return node
@@ -285,14 +285,14 @@ final class RunningGraph: Sendable {
         }
     }
 
-    /// The running nodes upstream of a node, nearest first. For one that an edit adds, those of the edit come before those
-    /// that they replace.
-    private func above(_ name: String, _ prefix: String) -> [any RunningNode] {
+    /// The running nodes upstream of a node, or of one of its inputs, nearest first. For one that an edit adds, those of the
+    /// edit come before those that they replace.
+    private func above(_ name: String, _ prefix: String, _ input: String?) -> [any RunningNode] {
         state.withLock { state in
             let isLive = state.nodes[prefix].map { $0.stage != .staged } ?? false
             let plan = isLive ? state.plan : state.next ?? state.plan
             var found: [any RunningNode] = []
-            var frontier = plan.links(into: name).map(\.link.from)
+            var frontier = plan.links(into: name).filter { input == nil || $0.link.to.port == input }.map(\.link.from)
             while !frontier.isEmpty {
                 found += frontier.compactMap { output in
                     let staged = isLive ? nil : state.nodes(.staged).first { $0.name == output.node }

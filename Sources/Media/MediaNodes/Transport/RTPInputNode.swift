@@ -18,7 +18,7 @@ package final class RTPInputNode: NodeType, RunningNode {
         var isHolding = false
         /// So that sound and video are together.
         var lipSync = SlewedHold()
-        /// Of audio: whether it is held behind this node for as long as its jitter needs.
+        /// Of audio: whether a node downstream holds it for as long as its jitter needs.
         var isSoundHeld = false
         /// How long the jitter buffer waits for late packets of such audio, in seconds.
         var soundWait = audioSeconds
@@ -39,15 +39,22 @@ package final class RTPInputNode: NodeType, RunningNode {
     private let capacity: Int
     private let encoding: String
     private let isVideo: Bool
+    /// Whether the delay of its audio may follow the jitter: it has no fixed latency.
+    let followsJitter: Bool
     private let isRunning = AtomicBool()
     private let state: Mutex<State>
     private let askForKeyframe: @Sendable () -> Void
     private let control: DispatchQueue
     let timestamps = TimestampMap()
 
-    /// Assembles the frames of one output. `keyframeNeeded` is called on the pipeline's control queue.
+    /// Assembles the frames of one output.
+    ///
+    /// - Parameters:
+    ///   - hasFixedLatency: of audio, whether `add` had a latency.
+    ///   - keyframeNeeded: called on the pipeline's control queue.
     package init(
-        _ instance: NodeInstance, output: String, capacity: Int, keyframeNeeded: @escaping @Sendable () -> Void
+        _ instance: NodeInstance, output: String, capacity: Int, hasFixedLatency: Bool = false,
+        keyframeNeeded: @escaping @Sendable () -> Void
     ) {
         self.capacity = capacity
         askForKeyframe = keyframeNeeded
@@ -58,12 +65,15 @@ package final class RTPInputNode: NodeType, RunningNode {
         control = instance.control
         encoding = instance.plan.formats[output]?.encoding ?? ""
         isVideo = Encoding.named(encoding)?.isVideo ?? true
+        followsJitter = !isVideo && !hasFixedLatency
         state = Mutex(State(playout: PlayoutDelay(clockRate: isVideo ? 90_000 : Self.audioClockRate)))
         if let hold {
             // The longest delay counts downstream, and none upstream, so that the element adds nothing to its own.
             jitterBuffer.source.answerLatencyQueries(seconds: 0, isLive: true)
             hold.source.answerLatencyQueries(seconds: PlayoutDelay.maximum, isLive: true)
         }
+        // The pipeline's latency stays, although the jitter buffer's wait changes.
+        if followsJitter { jitterBuffer.source.answerLatencyQueries(seconds: Self.audioSeconds, isLive: true) }
         // Behind the jitter buffer, packets are in order.
         if encoding == "vp9" { SpatialLayerJoiner.join(at: jitterBuffer.source) }
         watch(instance.element("\(output)-depayloader"))
@@ -79,7 +89,8 @@ package final class RTPInputNode: NodeType, RunningNode {
             SettingContract(
                 "latency", .integer(0...5000), unit: "ms",
                 "Longest wait for a lost packet, without a playout delay (default: video waits up to 400 ms and is "
-                    + "delayed by as much as its jitter and repairs need, audio waits 60 ms)"),
+                    + "delayed by as much as its jitter and repairs need; audio waits 60 ms, and up to 280 ms if it "
+                    + "arrives unevenly and a node plays or mixes it)"),
             SettingContract(
                 "capacity", .integer(16...65_536), default: 2048, unit: "packets",
                 "Capacity of the packet queue; further packets are dropped and counted"),
@@ -96,11 +107,14 @@ package final class RTPInputNode: NodeType, RunningNode {
     /// The longest wait for a late audio packet by default, in milliseconds.
     package static let audioLatency = 60
     private static let audioSeconds = Double(audioLatency) / 1000
+    /// The same for audio that arrives unevenly and is held downstream. A room's loudspeaker then plays it 400 ms after its
+    /// arrival: video, which waits for its audio, waits no longer.
+    package static let longestAudioLatency = 280
     private static let audioClockRate = 48_000
     /// The longest wait for the repair of a lost packet of video by default, in milliseconds.
     package static let videoLatency = Int(PlayoutDelay.maximum * 1000)
 
-    /// Adds the elements of one output. Without `latency`, video has a playout delay that follows its jitter and repairs.
+    /// Adds the elements of one output. Without `latency`, its playout delay follows its jitter, and of video the repairs.
     package static func add(
         to plan: inout NodePlan, output: String, codec: String, payloadType: Int, latency fixed: Int?,
         _ request: NodeRequest
@@ -162,6 +176,7 @@ package final class RTPInputNode: NodeType, RunningNode {
         let (reporter, name) = (instance.reporter, instance.name)
         return RTPInputNode(
             instance, output: "out", capacity: instance.integer("capacity"),
+            hasFixedLatency: instance.optionalInteger("latency") != nil,
             keyframeNeeded: { reporter.keyframeNeeded(name) })
     }
 
@@ -255,8 +270,6 @@ package final class RTPInputNode: NodeType, RunningNode {
 
     /// So that audio as late as `PlayoutDelay` accepts is in time. Includes the decoder's time, in seconds.
     private static let soundMargin = 0.02
-    /// A loudspeaker then plays audio 400 ms after its arrival: video, which waits for its audio, waits no longer.
-    private static let longestSoundWait = 0.28
 
     /// Lets the wait for late packets follow the jitter.
     private func followSound(_ state: inout State) {
@@ -267,15 +280,12 @@ package final class RTPInputNode: NodeType, RunningNode {
     }
 
     private static func soundWait(for playout: PlayoutDelay) -> Double {
-        min(max(audioSeconds, playout.target + soundMargin), longestSoundWait)
+        min(max(audioSeconds, playout.target + soundMargin), Double(longestAudioLatency) / 1000)
     }
 
-    /// The next node holds the audio by `soundDelay` from now on. The setting `latency` is not used.
+    /// A node downstream holds the audio by `soundDelay` from now on.
     func holdSound() {
-        guard !isVideo else { return }
-        // The pipeline's latency stays, although the jitter buffer's wait changes.
-        jitterBuffer.source.answerLatencyQueries(seconds: Self.audioSeconds, isLive: true)
-        state.withLock { $0.isSoundHeld = true }
+        if followsJitter { state.withLock { $0.isSoundHeld = true } }
     }
 
     /// Another stream begins, whose jitter is not known.
@@ -289,7 +299,11 @@ package final class RTPInputNode: NodeType, RunningNode {
 
     /// How much later than usual audio has to be played so that nearly all of it is in time, in seconds.
     var soundDelay: Double {
-        state.withLock { $0.isSoundHeld ? Self.soundWait(for: $0.playout) - Self.audioSeconds : 0 }
+        state.withLock { Self.soundDelay($0) ?? 0 }
+    }
+
+    private static func soundDelay(_ state: State) -> Double? {
+        state.isSoundHeld ? soundWait(for: state.playout) - audioSeconds : nil
     }
 
     /// Nil before the first frame, and while the pipeline is paused.
@@ -333,7 +347,7 @@ package final class RTPInputNode: NodeType, RunningNode {
     package func report(into statistics: inout MediaStatistics, as name: String) {
         var report = state.withLock { state in
             var counts = state.counts
-            counts.playoutDelay = hold == nil ? nil : state.applied
+            counts.playoutDelay = hold == nil ? Self.soundDelay(state) : state.applied
             return counts
         }
         report.packetsLost = jitterBuffer.integer("num-lost", ofStructure: "stats")
@@ -417,7 +431,8 @@ public struct RTPInput: MediaNode {
     /// An input for packets of audio, which the program pushes.
     ///
     /// - Parameters:
-    ///   - latency: the longest wait for a late packet; nil for 60 ms.
+    ///   - latency: the longest wait for a late packet. Nil for 60 ms, and for up to 280 ms if the packets arrive unevenly and
+    ///     a node plays or mixes the audio.
     ///   - capacity: the most packets that wait; further ones are dropped and counted.
     public init(
         _ codec: AudioCodec, payloadType: UInt8 = 111, latency: Duration? = nil, capacity: Int? = nil

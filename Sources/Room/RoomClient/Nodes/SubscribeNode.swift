@@ -25,8 +25,8 @@ final class SubscribeNode: NodeType, RunningNode {
             SettingContract("codec", .choice(["vp8", "h264", "vp9"]), default: "vp8", "Codec of the video"),
             SettingContract(
                 "latency", .integer(0...5000), unit: "ms",
-                "Longest wait for the repair of a lost packet of video, without a playout delay (default: up to 400 ms, "
-                    + "and a delay that follows jitter and repairs)"),
+                "Longest wait for the repair of a lost packet of video, without a playout delay of video and audio "
+                    + "(default: up to 400 ms, and delays that follow jitter and repairs)"),
         ])
 
     /// How many packets may wait: three keyframes of 4K.
@@ -65,12 +65,15 @@ final class SubscribeNode: NodeType, RunningNode {
         if request.usedOutputs.contains("audio") {
             try RTPInputNode.add(
                 to: &plan, output: "audio", codec: "opus", payloadType: Int(Codec.opus.payloadType),
-                latency: RTPInputNode.audioLatency, request)
+                latency: nil, request)
         }
+        let fixed = request.optionalInteger("latency")
+        let uneven =
+            fixed == nil ? "; \(RTPInputNode.longestAudioLatency) ms if it arrives unevenly and is played" : ""
+        let video = fixed ?? RTPInputNode.videoLatency
         plan.notes.append(
-            "Packets in order are passed on immediately. The node waits for a missing one, up to "
-                + "\(request.optionalInteger("latency") ?? RTPInputNode.videoLatency) ms (video) or "
-                + "\(RTPInputNode.audioLatency) ms (audio).")
+            "Packets in order are passed on immediately. The node waits for a missing one, up to \(video) ms (video) or "
+                + "\(RTPInputNode.audioLatency) ms (audio\(uneven)).")
         return plan
     }
 
@@ -90,7 +93,8 @@ final class SubscribeNode: NodeType, RunningNode {
         parts = Mutex([:])
         for output in ["video", "audio"] where instance.has("\(output)-source") {
             let part = RTPInputNode(
-                instance, output: output, capacity: Self.capacity
+                instance, output: output, capacity: Self.capacity,
+                hasFixedLatency: instance.optionalInteger("latency") != nil
             ) { [weak self] in
                 if output == "video" { self?.requestKeyframe() }
             }
