@@ -11,11 +11,12 @@ private func report(_ path: String) throws -> [String: Any] {
 @Suite(.serialized) struct CallTests {
     @Test func `the demo shows a call and writes its report`() throws {
         let folder = TemporaryFolder()
-        let result = try CommandLineTool.run(
-            ["demo", "--seconds", "6", "--listen", "127.0.0.1:0"], folder: folder, seconds: 60)
+        let demo = try CommandLineTool(["demo", "--listen", "127.0.0.1:0"], folder: folder)
+        _ = try demo.waitForText("frames/s", seconds: 60)
+        demo.interrupt()
+        let result = try demo.finish(seconds: 20)
         #expect(result.status == 0, "\(result.error)")
         #expect(result.output.contains("/?room=demo&join=1"))
-        #expect(result.error.contains("frames/s"))
         let report = try report(folder.file("out/demo/report.json"))
         for key in [
             "framesPublished", "framesRendered", "audioSecondsRendered", "width", "height", "firstFrameMs",
@@ -54,17 +55,19 @@ private func report(_ path: String) throws -> [String: Any] {
         let mode = try FileManager.default.attributesOfItem(atPath: server.folder.file("connectlive/server.json"))
         #expect(mode[.posixPermissions] as? Int == 0o600)
         let publisher = try CommandLineTool(
-            ["publish", "--room", "kitchen", "--test-pattern", "--codec", codec, "--report", "p.json"],
-            folder: server.folder)
-        let viewer = try CommandLineTool.run(
             [
-                "view", "--room", "kitchen", "--seconds", "6", "--report", "r.json", "--snapshot", "s.png",
-            ], folder: server.folder, seconds: 40)
+                "publish", "--room", "kitchen", "--test-pattern", "--size", "640x360", "--codec", codec, "--report", "p.json",
+            ], folder: server.folder)
+        let viewing = try CommandLineTool(
+            ["view", "--room", "kitchen", "--report", "r.json", "--snapshot", "s.png"], folder: server.folder)
+        _ = try viewing.waitForText("frames/s", seconds: 60)
+        viewing.interrupt()
+        let viewer = try viewing.finish(seconds: 20)
         #expect(viewer.status == 0, "\(viewer.error)")
         // Nothing is wrong with a machine without a screen and without sound.
         #expect(!viewer.error.contains("The loudspeaker is away"), "\(viewer.error)")
         let seen = try report(server.folder.file("r.json"))
-        #expect((seen["framesRendered"] as? Int ?? 0) > 20)
+        #expect((seen["framesRendered"] as? Int ?? 0) > 0)
         #expect(seen["latencyMethod"] as? String == "abs-capture-time")
         #expect(seen["latencyIsMeasured"] is Bool)
         #expect((seen["latencyMsP50"] as? Double ?? -1) > 0)
@@ -73,7 +76,7 @@ private func report(_ path: String) throws -> [String: Any] {
         publisher.interrupt()
         #expect(try publisher.finish(seconds: 20).status == 0)
         let sent = try report(server.folder.file("p.json"))
-        #expect((sent["framesPublished"] as? Int ?? 0) > 20)
+        #expect((sent["framesPublished"] as? Int ?? 0) > 0)
         #expect((sent["connectMs"] as? Double ?? 0) > 0)
         #expect(sent["path"] as? String == "directly over UDP")
         let streams = try #require(sent["streams"] as? [[String: Any]])
