@@ -27,6 +27,16 @@ final class CommandLineTool: RunningProgram {
     ) throws -> Result {
         try CommandLineTool(arguments, folder: folder, environment: environment).finish(seconds: seconds)
     }
+
+    /// Runs `view` until its status shows rendered frames.
+    static func view(
+        _ arguments: [String], folder: TemporaryFolder, environment: [String: String] = [:]
+    ) throws -> Result {
+        let viewer = try CommandLineTool(["view"] + arguments, folder: folder, environment: environment)
+        _ = try viewer.waitForText("frames/s", seconds: 60)
+        viewer.interrupt()
+        return try viewer.finish(seconds: 20)
+    }
 }
 
 /// A server of its own on a free port, in a folder of its own.

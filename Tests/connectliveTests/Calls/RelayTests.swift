@@ -23,14 +23,12 @@ private func path(in file: String) throws -> String? {
         let publisher = try CommandLineTool(pattern + ["--ice-policy", "relay"], folder: server.folder)
         let line = try publisher.waitForText("via TURN", seconds: 30)
         #expect(line.contains("via TURN over UDP at 127.0.0.1:\(turn.port)"), "\(line)")
-        let viewer = try CommandLineTool.run(
-            ["view", "--room", "r", "--seconds", "3", "--ice-policy", "relay", "--report", "r.json"],
-            folder: server.folder, seconds: 40)
+        let viewer = try CommandLineTool.view(
+            ["--room", "r", "--ice-policy", "relay", "--report", "r.json"], folder: server.folder)
         #expect(viewer.status == 0, "\(viewer.error)")
         #expect(try path(in: server.folder.file("r.json")) == "via TURN over UDP at 127.0.0.1:\(turn.port)")
         // Without the policy, the direct way is the better one.
-        let other = try CommandLineTool.run(
-            ["view", "--room", "r", "--seconds", "3", "--report", "o.json"], folder: server.folder, seconds: 40)
+        let other = try CommandLineTool.view(["--room", "r", "--report", "o.json"], folder: server.folder)
         #expect(other.status == 0, "\(other.error)")
         #expect(try path(in: server.folder.file("o.json")) == "directly over UDP")
         publisher.interrupt()
@@ -44,10 +42,9 @@ private func path(in file: String) throws -> String? {
         let viewer = try CommandLineTool(pattern, folder: server.folder)
         _ = try viewer.waitForText("Connected")
         let url = transport == "TCP" ? turn.tcp : turn.tls
-        let result = try CommandLineTool.run(
-            ["view", "--room", "r", "--seconds", "3", "--ice-policy", "relay", "--report", "r.json", "--turn", url]
-                + ["--turn-ca", turn.certificate],
-            folder: server.folder, environment: key, seconds: 40)
+        let result = try CommandLineTool.view(
+            ["--room", "r", "--ice-policy", "relay", "--report", "r.json", "--turn", url, "--turn-ca", turn.certificate],
+            folder: server.folder, environment: key)
         #expect(result.status == 0, "\(result.error)")
         let place = transport == "TCP" ? "127.0.0.1:\(turn.port)" : "localhost:\(turn.tlsPort)"
         #expect(try path(in: server.folder.file("r.json")) == "via TURN over \(transport) at \(place)")
