@@ -247,6 +247,20 @@ private func path(in file: String) throws -> String? {
         }
     }
 
+    @Test func `the doctor does not ask to start a TURN server whose name or place is the problem`() async throws {
+        for (origin, problem, fix) in [
+            (ICEServer.Origin.configured, RelayPlaceProblem.unknownName, "Correct the name trun.example in --turn,"),
+            (.named(byEndAt: nil), .unknownName, "Correct the name trun.example in --turn of 'connectlive serve'"),
+            (.named(byEndAt: nil), .forbidden, "Pass --turn URL here"), (.configured, .noRoute, "Check the network"),
+        ] {
+            var server = try ICEServer(url: "turn:trun.example", username: "u", credential: "p")
+            server.origin = origin
+            let error = TransportError(code: "turn.unreachable", message: "It fails.", cause: problem)
+            let found = await RelayUnderTest(server: server) { _ in throw error }.check.run()
+            #expect(found.first?.fix?.hasPrefix(fix) == true, "\(found)")
+        }
+    }
+
     @Test func `the doctor warns of a public TURN server whose relays are not public`() async throws {
         let server = try ICEServer(url: "turn:203.0.113.7", username: "u", credential: "p")
         let test = RelayUnderTest(server: server) { _ in

@@ -32,6 +32,7 @@ struct RelayUnderTest: Sendable {
                 let port = "\(server.relayTransport == .udp ? "UDP" : "TCP") port \(server.port)"
                 let fix =
                     RelayFix.of(code, isNamed: isNamed)
+                    ?? (error?.cause as? RelayPlaceProblem).map { RelayFix.of($0, server, isNamed: isNamed) }
                     ?? "Start the TURN server, or open \(port) in the firewalls."
                 // The room server names it to clients of other networks too, which may reach it.
                 let mayServeOthers = isNamed && code == "turn.unreachable"
@@ -73,6 +74,18 @@ enum RelayFix {
         case "turn.refused": "Read the log of the TURN server, and raise its total-quota or user-quota."
         case "turn.missing": "Pass --turn URL here, or to 'connectlive serve'."
         default: nil
+        }
+    }
+
+    /// The fix for a server that is not reached because of its name or place.
+    static func of(_ problem: RelayPlaceProblem, _ server: ICEServer, isNamed: Bool) -> String {
+        let option = isNamed ? "--turn of 'connectlive serve'" : "--turn"
+        return switch problem {
+        case .unknownName:
+            "Correct the name \(server.host) in \(option), or check this machine's network and name servers "
+                + "(/etc/resolv.conf)."
+        case .forbidden: "Pass --turn URL here, or correct the address in \(option)."
+        case .noRoute: "Check the network of this machine, or correct the address in \(option)."
         }
     }
 }

@@ -50,7 +50,7 @@ package enum RelayTest {
         at server: ICEServer, byDatagramsTo addresses: [String], seconds: UInt32, during work: RelayWork
     ) throws(TransportError) -> TransportAddress {
         var last = RelayAccess.problem(
-            "turn.unreachable", server, "this machine has no route to it. Check the network")
+            "turn.unreachable", server, "this machine has no route to it. Check the network", .noRoute)
         for address in addresses {
             guard let exchange = DatagramExchange(to: address, server.port, seconds: seconds, during: work) else {
                 continue
