@@ -50,6 +50,7 @@ struct NetworkFlags: ParsableArguments {
         var settings = TURNSettings()
         (settings.urls, settings.user, settings.authorities) = (urls, turnUser, turnCa)
         settings.policy = icePolicy
+        settings.credentialAdvice = "Set --turn-user or \(TURNSettings.user), and \(TURNSettings.password)"
         return try settings.servers()
     }
 

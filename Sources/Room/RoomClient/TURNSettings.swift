@@ -21,6 +21,8 @@ package struct TURNSettings: Sendable {
     package var password: String?
     package var authorities: String?
     package var policy: ICEPolicy?
+    /// How the caller names a user and a password, for messages.
+    package var credentialAdvice = "Set \(TURNSettings.user) and \(TURNSettings.password)"
     private let environment: [String: String]
 
     package init(environment: [String: String] = ProcessInfo.processInfo.environment) {
@@ -41,12 +43,11 @@ package struct TURNSettings: Sendable {
             throw RoomError(.settingInvalid, "\(urls.count) ICE servers are named. Name at most \(ICEServer.limit).")
         }
         let (user, password) = (value(user, Self.user), value(password, Self.password))
-        let needsUser = urls.contains { $0.lowercased().hasPrefix("turn") }
-        if needsUser, user == nil || password == nil {
+        if let url = urls.first(where: { $0.lowercased().hasPrefix("turn") }), user == nil || password == nil {
             throw RoomError(
                 .settingInvalid,
-                "A TURN server is named without \(user == nil ? "a user" : "a password"). Set \(Self.user) and "
-                    + "\(Self.password).")
+                "The TURN server \(url.prefix(80)) is named without \(user == nil ? "a user" : "a password"). "
+                    + "\(credentialAdvice).")
         }
         let policy = try effectivePolicy()
         let authorities = try authoritiesFile(isNeeded: urls.contains { $0.lowercased().hasPrefix("turns:") })

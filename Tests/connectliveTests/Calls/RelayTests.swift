@@ -121,9 +121,12 @@ private func path(in file: String) throws -> String? {
 
     @Test(arguments: [
         (["--turn", "http://a"], [:], "turn:HOST:PORT"),
-        (["--turn", "turn:a"], [:], "without a user"),
-        (["--turn", "turn:a", "--turn-user", "ada"], [:], "without a password"),
-        ([], ["CONNECTLIVE_TURN": "turn:a, turn:b"], "without a user"),
+        (
+            ["--turn", "turn:a"], [:],
+            "turn:a is named without a user. Set --turn-user or CONNECTLIVE_TURN_USER, and CONNECTLIVE_TURN_PASSWORD."
+        ),
+        (["--turn", "turn:a", "--turn-user", "ada"], [:], "turn:a is named without a password. Set --turn-user or"),
+        ([], ["CONNECTLIVE_TURN": "stun:a, turn:b"], "The TURN server turn:b is named without a user."),
         ([], ["CONNECTLIVE_ICE_POLICY": "none"], "all or relay"),
     ])
     func `servers that can never be used are refused before anything starts`(

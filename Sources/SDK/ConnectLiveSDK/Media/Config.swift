@@ -59,6 +59,7 @@ public struct Config: Sendable {
                 settings.urls = server.urls
                 (settings.user, settings.password) = (server.name, server.credential)
                 settings.authorities = server.certificateAuthorities
+                settings.credentialAdvice = "Set its name and credential"
                 all.servers += try settings.servers().servers
             }
             guard all.servers.count <= ICEServer.limit else {
