@@ -16,7 +16,8 @@ struct RelayUnderTest: Sendable {
 
     var check: Check {
         .blocking(
-            "TURN", limit: .seconds(20), fixIfSilent: "Open \(server.place) in the firewall, or name another server."
+            "TURN", of: way, limit: .seconds(20),
+            fixIfSilent: "Open \(server.place) in the firewall, or name another server."
         ) {
             do {
                 let outcome = try allocate(server)

@@ -53,7 +53,7 @@ struct ServerUnderTest: Sendable {
 
     var check: Check {
         // Each request has a limit of its own, whose message is more exact.
-        Check("server", limit: .seconds(45), fixIfSilent: "Restart the server, or use another one.") {
+        Check("server", of: name, limit: .seconds(45), fixIfSilent: "Restart the server, or use another one.") {
             var findings: [Finding] = []
             var isReached = false
             do {
@@ -180,7 +180,7 @@ struct STUNServer: Sendable {
     func check(_ machine: Machine) -> Check {
         let name = "\(ListenAddress.inURL(host)):\(port)"
         return Check(
-            "public address", limit: .seconds(5),
+            "public address", of: name, limit: .seconds(5),
             fixIfSilent: "Allow UDP to \(name) in the firewall, or name another server with --stun."
         ) {
             do {
