@@ -183,7 +183,7 @@ private func path(in file: String) throws -> String? {
         let udp = turn.udp
         turn.end()
         let gone = try await findings(udp)
-        #expect(gone.first?.text.contains("does not answer") == true, "\(gone)")
+        #expect(gone.first?.text.contains("refuses UDP") == true, "\(gone)")
         #expect(gone.first?.fix?.contains("open UDP port \(turn.port)") == true, "\(gone)")
     }
 

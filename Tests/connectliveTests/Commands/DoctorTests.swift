@@ -408,6 +408,12 @@ import Testing
         #expect(address.host == "127.0.0.1" && address.port != 0)
     }
 
+    @Test func `a STUN server whose port is closed refuses, at once`() async throws {
+        let server = try #require(STUNServer("127.0.0.1:1"))
+        let found = await server.check(Self.healthy()).run()
+        #expect(found.first?.text.hasPrefix("127.0.0.1:1 refuses UDP") == true, "\(found)")
+    }
+
     // MARK: The machine
 
     @Test func `a program is found by its port in the kernel's tables`() {

@@ -194,13 +194,21 @@ struct STUNServer: Sendable {
                             + "--public-address \(address.host), and its ports forwarded")
                 ]
             } catch {
-                return [
-                    .failure(
-                        "\(name) cannot be asked: \(error).",
-                        fix: "Check the name and the network, or name another server.")
-                ]
+                return [Self.failure(error, at: name)]
             }
         }
+    }
+
+    private static func failure(_ error: any Error, at name: String) -> Finding {
+        let problem = error as? IOError
+        guard problem?.errnoCode != ECONNREFUSED else {
+            return .failure(
+                "\(name) refuses UDP: no program listens there, or a firewall rejects it.",
+                fix: "Correct the port, or allow UDP to \(name) in the firewall, or name another server.")
+        }
+        return .failure(
+            "\(name) cannot be asked: \(problem?.plainReason ?? "\(error)").",
+            fix: "Check the name and the network, or name another server.")
     }
 
     private struct UnknownHost: Error, CustomStringConvertible {
