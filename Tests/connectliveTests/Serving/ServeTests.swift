@@ -167,6 +167,14 @@ import TestSupport
         )
     }
 
+    @Test func `a viewer prints that it has joined, although nobody publishes`() throws {
+        let server = try TestServer()
+        let viewer = try CommandLineTool(["view", "--room", "kitchen", "--no-window"], folder: server.folder)
+        _ = try viewer.waitForText("Connected to the room kitchen as p-")
+        viewer.interrupt()
+        #expect(try viewer.finish(seconds: 20).status == 0)
+    }
+
     @Test func `other commands find the demo's server`() throws {
         let folder = TemporaryFolder()
         let demo = try CommandLineTool(
