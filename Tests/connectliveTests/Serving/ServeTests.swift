@@ -41,6 +41,23 @@ import TestSupport
         #expect(try !lines(["--listen", "127.0.0.1:0"]).output.contains(sentence))
     }
 
+    @Test func `a server that others reach warns of plain signalling and of a short secret`() throws {
+        let key = ["--service-id", "id", "--service-secret"]
+        let long = String(repeating: "s", count: 16)
+        let plain = try lines(["--listen", "0.0.0.0:0"] + key + ["short"]).error
+        #expect(plain.contains("warning: Signalling is not encrypted"), "\(plain)")
+        #expect(plain.contains("Pass --tls-certificate and --tls-key"), "\(plain)")
+        #expect(plain.contains("warning: The service secret has 5 bytes"), "\(plain)")
+        #expect(try !lines(["--listen", "0.0.0.0:0"] + key + [long]).error.contains("The service secret"))
+        #expect(try !lines(["--listen", "127.0.0.1:0"] + key + ["short"]).error.contains("warning: "))
+        let folder = TemporaryFolder()
+        let made = try MadeCertificate.chain(in: folder.path)
+        let files = ["--tls-certificate", made.certificate, "--tls-key", made.key]
+        try withExtendedLifetime(folder) {
+            #expect(try !lines(["--listen", "0.0.0.0:0"] + files).error.contains("warning: "))
+        }
+    }
+
     @Test func `a certificate without its key, and files that are none, end the command with a sentence`() throws {
         let half = try lines(["--tls-key", "a.key"], starts: false).error
         #expect(half.contains("--tls-certificate and --tls-key need each other."), "\(half)")
