@@ -77,7 +77,7 @@ import TestSupport
         #expect(messages.count { $0 == "READY=1" } == 1)
         #expect(messages.contains("WATCHDOG=1"))
         #expect(messages.contains { $0.hasPrefix("STATUS=") && $0.contains("The connection to the server is lost") })
-        #expect(messages.contains { $0.hasPrefix("STATUS=Back after ") })
+        #expect(messages.contains { $0.hasPrefix("STATUS=Back in the room after ") })
         #expect(messages.last == "STOPPING=1")
     }
 
