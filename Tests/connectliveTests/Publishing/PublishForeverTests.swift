@@ -209,6 +209,13 @@ import TestSupport
         #expect(!StatusLine.publishing(RoomStatistics(), .live).contains(":"))
     }
 
+    @Test func `the status names the step for which a publisher waits`() {
+        var statistics = RoomStatistics()
+        #expect(StatusLine.publishing(statistics, .live) == "connecting to the room")
+        statistics.connectMilliseconds = 120
+        #expect(StatusLine.publishing(statistics, .live).hasPrefix("in the room; waiting for the server"))
+    }
+
     @Test func `a file that cannot be read ends it at once`() throws {
         let result = try CommandLineTool.run(
             ["publish", "--room", "kitchen", "--file", "/nonexistent.mp4", "--forever"], folder: TemporaryFolder())
