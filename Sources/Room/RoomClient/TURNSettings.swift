@@ -50,18 +50,23 @@ package struct TURNSettings: Sendable {
                     + "\(credentialAdvice).")
         }
         let policy = try effectivePolicy()
-        let authorities = try authoritiesFile(isNeeded: urls.contains { $0.lowercased().hasPrefix("turns:") })
+        // A caller without servers has authorities for those that the room server names.
+        let hasAuthoritiesAlone = urls.isEmpty && authorities != nil
+        let file = try authoritiesFile(
+            isNeeded: hasAuthoritiesAlone || urls.contains { $0.lowercased().hasPrefix("turns:") })
         var servers: [ICEServer] = []
         for url in urls {
             do throws(TransportError) {
                 var server = try ICEServer(url: url, username: user ?? "", credential: password ?? "")
-                server.authorities = authorities
+                server.authorities = file
                 servers.append(server)
             } catch {
                 throw RoomError(.settingInvalid, error.message)
             }
         }
-        return ICEServers(servers, policy: policy)
+        var all = ICEServers(servers, policy: policy)
+        all.authorities = file
+        return all
     }
 
     /// The caller's policy, else that of the environment, else `all`. Throws `setting.invalid` for an unknown one.

@@ -53,6 +53,17 @@ private func path(in file: String) throws -> String? {
         #expect(try path(in: server.folder.file("r.json")) == "via TURN over \(transport) at \(place)")
     }
 
+    @Test func `the authority of --turn-ca counts for a TURN server that the room server names`() throws {
+        let turn = try TURNServer(secret: "both know it")
+        let server = try TestServer(["--turn", turn.tls], environment: ["CONNECTLIVE_TURN_SECRET": "both know it"])
+        let publisher = try CommandLineTool(
+            pattern + ["--ice-policy", "relay", "--turn-ca", turn.certificate], folder: server.folder)
+        let line = try publisher.waitForText("via TURN", seconds: 30)
+        #expect(line.contains("via TURN over TLS at localhost:\(turn.tlsPort)"), "\(line)")
+        publisher.interrupt()
+        #expect(try publisher.finish(seconds: 20).status == 0)
+    }
+
     @Test func `a wrong password is one sentence with its code`() throws {
         let turn = try TURNServer()
         let server = try TestServer()

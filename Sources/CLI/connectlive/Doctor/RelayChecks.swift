@@ -69,8 +69,6 @@ enum RelayFix {
         case "turn.unauthorized":
             "Correct \(TURNSettings.user) and \(TURNSettings.password). If they are made from a secret, make new ones, "
                 + "because they expire, and compare the clocks."
-        case "turn.certificate" where isNamed:
-            "Correct the TURN server's certificate, or pass --turn URL and --turn-ca with its authority."
         case "turn.certificate": "Correct the TURN server's certificate, or name its authority with --turn-ca."
         case "turn.refused": "Read the log of the TURN server, and raise its total-quota or user-quota."
         case "turn.missing": "Pass --turn URL here, or to 'connectlive serve'."
