@@ -118,14 +118,16 @@ public enum PluginLoader {
 
     private static func contents(of path: String) throws(MediaError) -> [UInt8] {
         guard let file = fopen(path, "rb") else {
-            throw fault(unreadable, "\(path) cannot be read: \(String(cString: strerror(errno))).")
+            let reason = String(cString: strerror(errno))
+            throw fault(unreadable, "\(path) cannot be read: \(reason). Check its permissions.")
         }
         defer { fclose(file) }
         fseek(file, 0, SEEK_END)
         let size = ftell(file)
         rewind(file)
         guard size > 0, size <= largest else {
-            throw fault(unreadable, "\(path) is not a shared library: it has \(max(size, 0)) bytes.")
+            throw fault(
+                unreadable, "\(path) is not a shared library: it has \(max(size, 0)) bytes. Build or copy it again.")
         }
         return [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
             count = fread(buffer.baseAddress, 1, size, file)
