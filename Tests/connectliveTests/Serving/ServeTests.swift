@@ -64,6 +64,8 @@ import TestSupport
         let none = try lines(["--tls-certificate", "a.pem", "--tls-key", "a.key"], starts: false).error
         #expect(none.hasPrefix("connectlive: The certificate file a.pem does not exist."), "\(none)")
         #expect(none.hasSuffix("[server.certificate-unreadable]\n"), "\(none)")
+        let folder = try lines(["--tls-certificate", "/", "--tls-key", "a.key"], starts: false).error
+        #expect(folder.hasPrefix("connectlive: The certificate file / is a folder."), "\(folder)")
     }
 
     @Test func `this user's commands find a server with TLS, also after its certificate was replaced`() async throws {
