@@ -87,7 +87,9 @@ public enum PluginLoader {
     /// beside its own, which its manifest names.
     package static func library(at path: String) throws(MediaError) -> (chosen: String, others: [String]) {
         var status = stat()
-        guard stat(path, &status) == 0 else { throw fault(notFound, "The plugin \(path) does not exist.") }
+        guard stat(path, &status) == 0 else {
+            throw fault(notFound, "The plugin \(path) does not exist. Name a .so file, or the folder of its package.")
+        }
         guard status.st_mode & S_IFMT == S_IFDIR else { return (path, []) }
         let built = ["debug", "release"].flatMap { entries(of: "\(path)/.build/\($0)") ?? [] }.filter(isLibrary)
         let found = built.filter { file in
