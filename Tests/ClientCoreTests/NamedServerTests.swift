@@ -12,9 +12,10 @@ struct NamedServerTests {
             ICEServerInfo(urls: ["turn:without-a-user"]),
             ICEServerInfo(urls: ["stun:d", "stun:e", "stun:f"]),
         ]
-        let servers = ICEServers(list, namedByEndAt: "203.0.113.7", policy: .relay)
+        let servers = ICEServers(list, namedByEndAt: "203.0.113.7", policy: .relay, authorities: "/ca.pem")
         #expect(servers.servers.map(\.host) == ["b", "c", "d", "e"])
         #expect(servers.servers.allSatisfy { $0.origin == .named(byEndAt: "203.0.113.7") })
+        #expect(servers.servers.allSatisfy { $0.authorities == "/ca.pem" })
         #expect(servers.policy == .relay)
     }
 

@@ -61,7 +61,7 @@ extension SDKTests {
             try await onStage { _ in
                 for (server, sentence) in [
                     (IceServer(urls: ["http://a"]), "turn:HOST:PORT"),
-                    (IceServer(urls: ["turn:a"], name: "u"), "without a password"),
+                    (IceServer(urls: ["turn:a"], name: "u"), "without a password. Set its name and credential."),
                 ] {
                     var config = silent()
                     config.iceServers = [server]

@@ -18,4 +18,12 @@ struct IceServerTests {
             #expect(try config.servers(with: environment).get().policy == .all)
         }
     }
+
+    @Test func `the authorities of named servers are the caller's, else those of the environment`() throws {
+        let environment = TURNSettings(environment: ["CONNECTLIVE_TURN_CA": "/variable.pem"])
+        var config = Config()
+        #expect(try config.servers(with: environment).get().authorities == "/variable.pem")
+        config.namedServerAuthorities = "Package.swift"
+        #expect(try config.servers(with: environment).get().authorities?.hasSuffix("/Package.swift") == true)
+    }
 }

@@ -137,11 +137,28 @@ struct RelayFaultTests {
         }
         #expect(try relay(["127.0.0.2", "127.0.0.1"]) == "127.0.0.1")
         #expect { try relay(["127.0.0.2"]) } throws: {
-            ($0 as? TransportError)?.message.contains("does not answer") == true
+            ($0 as? TransportError)?.message.contains("refuses UDP") == true
         }
         let all = ["2001:db8::1", "192.0.2.1", "2001:db8::2", "192.0.2.2"]
         #expect(RelayAccess.firstOfEachFamily(all) == ["192.0.2.1", "2001:db8::1"])
         #expect(RelayAccess.firstOfEachFamily(["::1"]) == ["::1"])
+    }
+
+    @Test func `a name that is unknown, and a place that is forbidden, are the causes of the error`() throws {
+        func cause(_ host: String, _ origin: ICEServer.Origin = .configured) throws -> RelayPlaceProblem? {
+            var server = try ICEServer(url: "turn:\(host)", username: "u", credential: "p")
+            server.origin = origin
+            do throws(TransportError) {
+                _ = try RelayAccess.addresses(of: server)
+                return nil
+            } catch {
+                return error.cause as? RelayPlaceProblem
+            }
+        }
+        // No name server is asked for a label of more than 63 bytes.
+        #expect(try cause(String(repeating: "a", count: 64) + ".invalid") == .unknownName)
+        #expect(try cause("10.0.0.1", .named(byEndAt: "203.0.113.7")) == .forbidden)
+        #expect(try cause("198.51.100.2:53", .named(byEndAt: "203.0.113.7")) == .forbidden)
     }
 
     @Test func `a client without an IPv4 address gets a relay over TLS`() async throws {

@@ -14,13 +14,15 @@ import Testing
                 == "The connection to the server is lost; trying again for 30 s. (The server is silent.)")
         #expect(news.sentence(about: .reconnecting(attempt: 2, cut)) == nil)
         let resumed = Return(kind: .resumed, duration: .milliseconds(2340))
-        #expect(news.sentence(about: .reconnected(resumed)) == "Back after 2.3 s.")
+        #expect(news.sentence(about: .reconnected(resumed)) == "The server is back after 2.3 s.")
         let stopped = RoomError(.roomReleased, "The server is shutting down. Join the room again when it runs.")
         #expect(
             news.sentence(about: .reconnecting(attempt: 1, stopped))
                 == "The connection to the server is lost; trying again for 30 s. (The server is shutting down.)")
         let rejoined = Return(kind: .rejoined(participant: "p-2"), duration: .seconds(40))
-        #expect(news.sentence(about: .reconnected(rejoined)) == "Back after 40.0 s, as another participant: p-2.")
+        #expect(
+            news.sentence(about: .reconnected(rejoined))
+                == "Back in the room after 40.0 s, as another participant: p-2.")
     }
 
     @Test func `while the server is lost, media that does not flow either is no news`() {
@@ -30,7 +32,7 @@ import Testing
         #expect(
             news.interrupted(MediaInterruption(isOutgoing: true, seconds: 2.5), now: begin + .seconds(2.5)) == nil)
         #expect(news.outage(now: begin + .seconds(4)) == "the server has been lost for 4 s")
-        #expect(news.back(after: 6, now: begin + .seconds(6)) == "Back after 6.0 s.")
+        #expect(news.back(after: 6, now: begin + .seconds(6)) == "The server is back after 6.0 s; media follows.")
         #expect(news.restored(after: 6.2, now: begin + .seconds(6.2)) == nil)
     }
 
@@ -91,7 +93,7 @@ import Testing
         #expect(news.outage(now: begin + .seconds(2)) == "nothing has arrived from the room for 5 s")
         _ = news.lost(because: "", now: begin + .seconds(6))
         #expect(news.outage(now: begin + .seconds(7)) == "the server has been lost for 1 s")
-        #expect(news.back(after: 4, now: begin + .seconds(10)) == "Back after 13.0 s.")
+        #expect(news.back(after: 4, now: begin + .seconds(10)) == "The server is back after 13.0 s; media follows.")
         #expect(news.restored(after: 14, now: begin + .seconds(11)) == nil)
         #expect(news.outage(now: begin + .seconds(11)) == nil)
         // Media that comes much later is news.
@@ -100,7 +102,7 @@ import Testing
         #expect(news.restored(after: 17, now: begin + .seconds(14)) == "Media flows again after 17.0 s.")
         // An outage of the server alone.
         _ = news.lost(because: "", now: begin + .seconds(20))
-        #expect(news.back(after: 2, now: begin + .seconds(22)) == "Back after 2.0 s.")
+        #expect(news.back(after: 2, now: begin + .seconds(22)) == "The server is back after 2.0 s.")
         #expect(news.sentence(about: .problem(RoomError(.tooManyRequests, "The room waits."))) == "The room waits.")
         #expect(news.sentence(about: .participantLeft(ParticipantInfo(id: "p-1", streams: []))) == nil)
     }

@@ -153,7 +153,7 @@ func `a server file that other users can access is refused`(mode: Int) throws {
 }
 
 @Test(arguments: [
-    ("ws://127.0.0.1:7880", "ws://127.0.0.1:7880"), ("http://host.example:81/", "ws://host.example:81"),
+    ("ws://127.0.0.1:7880", "ws://127.0.0.1:7880"), ("http://host.example:81/", "http://host.example:81"),
     ("localhost", "ws://localhost:7880"), ("[::1]:5", "ws://[::1]:5"),
 ])
 func `addresses are read in all usual forms`(text: String, shown: String) throws {

@@ -54,10 +54,10 @@ import Testing
 
     @Test(arguments: [
         ("https://rooms.example", "https://rooms.example", "rooms.example", 443, ""),
-        ("WSS://rooms.example/", "https://rooms.example", "rooms.example", 443, ""),
+        ("WSS://rooms.example/", "wss://rooms.example", "rooms.example", 443, ""),
         ("https://h:8443/api/v1/rpc/", "https://h:8443/api/v1/rpc", "h:8443", 8443, "/api/v1/rpc"),
         ("https://[fd00::5]/p//", "https://[fd00::5]/p", "[fd00::5]", 443, "/p"),
-        ("http://h", "ws://h:7880", "h:7880", 7880, ""), ("ws://h:1/a%20b", "ws://h:1/a%20b", "h:1", 1, "/a%20b"),
+        ("http://h", "http://h:7880", "h:7880", 7880, ""), ("ws://h:1/a%20b", "ws://h:1/a%20b", "h:1", 1, "/a%20b"),
         ("h/p", "ws://h:7880/p", "h:7880", 7880, "/p"),
     ])
     func `an address has a scheme, a port and the prefix of its paths`(
@@ -67,6 +67,13 @@ import Testing
         #expect(address.description == shown && address.authority == authority)
         #expect(address.port == port && address.path == path)
         #expect(try ServerAddress(address.description) == address)
+    }
+
+    @Test func `addresses of one place are equal, whichever scheme names it`() throws {
+        let (plain, secure) = (try ServerAddress("http://h"), try ServerAddress("wss://h:7880"))
+        #expect(try Set([plain, secure, ServerAddress("ws://h:7880"), ServerAddress("h")]) == [plain, secure])
+        #expect(try ServerAddress("https://h:7880/") == secure)
+        #expect(plain != secure)
     }
 
     @Test(arguments: [

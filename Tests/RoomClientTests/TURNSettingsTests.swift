@@ -55,10 +55,16 @@ struct TURNSettingsTests {
         let here = FileManager.default.currentDirectoryPath
         #expect(try settings.servers().servers.first?.authorities == "\(here)/Package.swift")
         settings.authorities = "no-such.pem"
-        #expect {
-            try settings.servers()
-        } throws: {
-            ($0 as? RoomError)?.message.contains("\(here)/no-such.pem") == true
+        // Without servers of its own, the caller means those that the room server names.
+        for urls in [["turns:a"], []] {
+            settings.urls = urls
+            #expect {
+                try settings.servers()
+            } throws: {
+                ($0 as? RoomError)?.message.contains("\(here)/no-such.pem") == true
+            }
         }
+        settings.authorities = "Package.swift"
+        #expect(try settings.servers().authorities == "\(here)/Package.swift")
     }
 }

@@ -6,6 +6,14 @@ import Testing
 @testable import connectlive
 
 @Suite struct GuestTests {
+    @Test func `a failure without a camera names the options of other sources`() {
+        let failure = Failure(
+            code: 1, "No camera was found. Plug one in, or publish a file or the test pattern. [camera.absent]")
+        #expect(
+            failure.description
+                == "No camera was found. Plug one in, or pass --file FILE or --test-pattern. [camera.absent]")
+    }
+
     /// A publisher without a camera has nothing left to do, but one whose media a room takes later has.
     @Test(arguments: [(RoomError.Code.tooManyRequests, false), (.publishRefused, true), (.cameraUnavailable, true)])
     func `a publisher stays in a room that takes its media later`(code: RoomError.Code, ends: Bool) async {

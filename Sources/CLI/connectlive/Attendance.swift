@@ -28,6 +28,12 @@ enum Attendance {
         try result.get()
     }
 
+    /// Prints that the room has accepted this participant, and names the program for `connectlive why`.
+    static func begin(_ command: String, in room: String, as participant: String) {
+        QualityChanges.shared.name("\(command) in the room \(room) as \(participant)")
+        Console.line("Connected to the room \(room) as \(participant).")
+    }
+
     /// A room that was not reached in the time of the command.
     static func notEntered(within seconds: Double) -> CommandFailure {
         CommandFailure(

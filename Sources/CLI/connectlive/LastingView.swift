@@ -40,8 +40,7 @@ final class LastingView: Sendable {
             screen: screen, only: participant, .unlimited,
             onConnected: { [roomName, lasting] participant in
                 lasting.hasEntered()
-                QualityChanges.shared.name("view in the room \(roomName) as \(participant)")
-                Console.line("Connected to the room \(roomName) as \(participant).")
+                Attendance.begin("view", in: roomName, as: participant)
             }, say: { [lasting] in lasting.note($0) })
         let room = ConnectLive.createRoom(config: config, delegate: audience.guest)
         audience.enter(room, named: roomName)

@@ -61,8 +61,10 @@ enum Main {
         var command: any ParsableCommand.Type = ConnectLiveCommand.self
         for word in arguments {
             guard !command.configuration.subcommands.isEmpty, !word.hasPrefix("-"), word != "help" else { return nil }
-            guard let next = command.configuration.subcommands.first(where: { $0.configuration.commandName == word })
-            else {
+            let next = command.configuration.subcommands.first {
+                $0.configuration.commandName == word || $0.configuration.aliases.contains(word)
+            }
+            guard let next else {
                 // The default command may take words of its own.
                 let isOther =
                     command.configuration.defaultSubcommand != nil && word.nearest(among: names(of: command)) == nil

@@ -26,8 +26,8 @@ struct NetworkFlags: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "File with the certificates of the authorities that sign those of turns servers (default: "
-                + "CONNECTLIVE_TURN_CA, else those of the system).",
+            "File with the certificates of the authorities that sign those of turns servers, also of servers that the "
+                + "room server names (default: CONNECTLIVE_TURN_CA, else those of the system).",
             valueName: "pem"))
     var turnCa: String?
 
@@ -50,6 +50,7 @@ struct NetworkFlags: ParsableArguments {
         var settings = TURNSettings()
         (settings.urls, settings.user, settings.authorities) = (urls, turnUser, turnCa)
         settings.policy = icePolicy
+        settings.credentialAdvice = "Set --turn-user or \(TURNSettings.user), and \(TURNSettings.password)"
         return try settings.servers()
     }
 
@@ -57,6 +58,7 @@ struct NetworkFlags: ParsableArguments {
         // Refused by `validate` if it throws.
         guard let found = try? servers() else { return }
         config.iceTransportPolicy = IceTransportPolicy(rawValue: found.policy.rawValue)
+        config.namedServerAuthorities = turnCa
         config.iceServers = found.servers.map {
             IceServer(
                 urls: [$0.url], name: $0.username, credential: $0.credential, certificateAuthorities: $0.authorities

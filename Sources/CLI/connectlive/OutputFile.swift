@@ -3,6 +3,11 @@ internal import Foundation
 /// Checks at the start that a file can be written at the end.
 enum OutputFile {
     static func check(_ path: String) throws {
+        var isFolder: ObjCBool = false
+        if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue {
+            throw CommandFailure(
+                code: "file.unwritable", "Cannot write \(path): it is a folder. Name a file, which may be in it.")
+        }
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
         guard FileManager.default.isWritableFile(atPath: folder) else {
             throw CommandFailure(

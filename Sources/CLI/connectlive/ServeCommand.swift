@@ -197,6 +197,17 @@ struct ServeCommand: AsyncParsableCommand {
             throw error
         }
         present.withLock { $0 = announcement }
+        printLines(about: server, announcement, publicAddresses, recordingsIn: folder?.path)
+        await interruption.wait(seconds: nil)
+        announcement.end()
+        await server.stop()
+        await folder?.finish()
+    }
+
+    private func printLines(
+        about server: RoomServer, _ announcement: ServerAnnouncement, _ publicAddresses: [String],
+        recordingsIn folder: String?
+    ) {
         Console.say("Serving rooms at \(server.url)")
         let names = server.certificate.map(Serving.publicNames)
         if let other = names?.first ?? Self.address(publicAddresses, listen), !listen.isLoopback {
@@ -212,8 +223,8 @@ struct ServeCommand: AsyncParsableCommand {
         }
         for line in announcement.lines { Console.say(line) }
         for line in Serving.mediaLines(server) { Console.say(line) }
-        if let folder { Console.say("Recordings go to \(folder.path)") }
-        for line in Serving.relayLines(configuration.relays) { Console.say(line) }
+        if let folder { Console.say("Recordings go to \(folder)") }
+        for line in Serving.relayLines(server.configuration.relays) { Console.say(line) }
         for address in publicAddresses where !listen.serves(address) {
             Console.say("Only media uses \(address): signalling at this address needs --listen [::].")
         }
@@ -228,10 +239,8 @@ struct ServeCommand: AsyncParsableCommand {
         {
             Console.say(line)
         }
-        await interruption.wait(seconds: nil)
-        announcement.end()
-        await server.stop()
-        await folder?.finish()
+        let service = server.configuration.service
+        for line in Serving.warnings(listen, service, isEncrypted: names != nil) { Console.line("warning: \(line)") }
     }
 
     /// Reads `PORT` or `FIRST-LAST`.

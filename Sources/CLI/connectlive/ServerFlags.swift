@@ -89,7 +89,8 @@ struct Failure: Error, CustomStringConvertible {
         self.isFinal = isFinal
         // An application has no flags, so the message of the SDK names none.
         let message = message.replacing(
-            "Name one, or let the room server name one.", with: "Pass --turn URL, here or to 'connectlive serve'.")
+            "Name one, or let the room server name one.", with: "Pass --turn URL, here or to 'connectlive serve'."
+        ).replacing("publish a file or the test pattern", with: "pass --file FILE or --test-pattern")
         description = message.hasSuffix("]") ? message : "\(message) [\(code)]"
     }
 }

@@ -120,6 +120,28 @@ enum Serving {
         return lines
     }
 
+    /// Shorter service secrets get a warning: attempts are limited for each address, but not for many of them.
+    private static let shortestSecret = 16
+
+    /// Risks of a server that other machines reach.
+    static func warnings(_ listen: ListenAddress, _ service: ServiceKey, isEncrypted: Bool) -> [String] {
+        guard !listen.isLoopback else { return [] }
+        var lines: [String] = []
+        if !isEncrypted {
+            lines.append(
+                "Signalling is not encrypted: others on the network can read the secret and tokens, and replace the "
+                    + "keys of media. Pass --tls-certificate and --tls-key, listen on the address of a VPN, or close "
+                    + "this port to all but a proxy with TLS.")
+        }
+        let length = service.secret.utf8.count
+        if length < shortestSecret {
+            lines.append(
+                "The service secret has \(Figures.count(length, "byte")), so that it may be guessed. Choose one of "
+                    + "\(shortestSecret) or more, such as from 'openssl rand -hex 16'.")
+        }
+        return lines
+    }
+
     /// The STUN and TURN servers that clients are told.
     static func relayLines(_ service: RelayService?) -> [String] {
         guard let service else { return [] }

@@ -38,7 +38,7 @@ struct StatusLine {
         let outage = outage(statistics, ifInterrupted: "nothing has reached the room for")
         guard let video = statistics.published.first(where: \.isVideo) else {
             if let outage { return [outage] }
-            guard let audio = statistics.published.first else { return ["nothing published yet"] }
+            guard let audio = statistics.published.first else { return [step(statistics)] }
             return ["publishing audio"] + limitation(of: audio)
         }
         // Rates and the encoder's state of the time before say nothing now.
@@ -57,6 +57,12 @@ struct StatusLine {
             "loss \(percent(video.recentLoss))",
             roundTrip(statistics),
         ] + relay(statistics)
+    }
+
+    /// The step for which a publisher waits that publishes nothing yet.
+    private static func step(_ statistics: RoomStatistics) -> String {
+        statistics.connectMilliseconds == nil
+            ? "connecting to the room" : "in the room; waiting for the server to accept the streams"
     }
 
     /// Of video whose source encodes it.

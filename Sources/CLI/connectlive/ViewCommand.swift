@@ -59,7 +59,7 @@ struct ViewCommand: AsyncParsableCommand {
         let screen = try Screen(title: "Room \(room.room)", hasWindow: !noWindow)
         let audience = Audience(
             screen: screen, only: participant, .seconds(config.reconnectSeconds),
-            onConnected: { [room = room.room] in QualityChanges.shared.name("view in the room \(room) as \($0)") })
+            onConnected: { [room = room.room] in Attendance.begin("view", in: room, as: $0) })
         let room = ConnectLive.createRoom(config: config, delegate: audience.guest)
         audience.enter(room, named: self.room.room)
         let status = Task {

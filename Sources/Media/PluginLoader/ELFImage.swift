@@ -5,9 +5,9 @@
 struct ELFImage {
     /// Why a file cannot be loaded, as the end of a sentence about it.
     enum Fault: String, Error {
-        case notAnImage = "is not a shared library"
-        case otherMachine = "was built for another kind of processor"
-        case notALibrary = "is a program or an object file, not a shared library"
+        case notAnImage = "is not a shared library; name one, or the folder of a package that is built"
+        case otherMachine = "was built for another kind of processor; build it on this one"
+        case notALibrary = "is a program or an object file; name a shared library"
         case cutShort = "is truncated; copy or build it again"
     }
 

@@ -87,7 +87,9 @@ public enum PluginLoader {
     /// beside its own, which its manifest names.
     package static func library(at path: String) throws(MediaError) -> (chosen: String, others: [String]) {
         var status = stat()
-        guard stat(path, &status) == 0 else { throw fault(notFound, "The plugin \(path) does not exist.") }
+        guard stat(path, &status) == 0 else {
+            throw fault(notFound, "The plugin \(path) does not exist. Name a .so file, or the folder of its package.")
+        }
         guard status.st_mode & S_IFMT == S_IFDIR else { return (path, []) }
         let built = ["debug", "release"].flatMap { entries(of: "\(path)/.build/\($0)") ?? [] }.filter(isLibrary)
         let found = built.filter { file in
@@ -118,14 +120,16 @@ public enum PluginLoader {
 
     private static func contents(of path: String) throws(MediaError) -> [UInt8] {
         guard let file = fopen(path, "rb") else {
-            throw fault(unreadable, "\(path) cannot be read: \(String(cString: strerror(errno))).")
+            let reason = String(cString: strerror(errno))
+            throw fault(unreadable, "\(path) cannot be read: \(reason). Check its permissions.")
         }
         defer { fclose(file) }
         fseek(file, 0, SEEK_END)
         let size = ftell(file)
         rewind(file)
         guard size > 0, size <= largest else {
-            throw fault(unreadable, "\(path) is not a shared library: it has \(max(size, 0)) bytes.")
+            throw fault(
+                unreadable, "\(path) is not a shared library: it has \(max(size, 0)) bytes. Build or copy it again.")
         }
         return [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
             count = fread(buffer.baseAddress, 1, size, file)

@@ -224,7 +224,9 @@ package final class RoomConnection {
     /// Uses the servers that the room server names, if this end has none of its own. The credentials of former ones expire.
     private func use(_ list: [ICEServerInfo]) {
         guard options.servers.servers.isEmpty else { return }
-        servers = ICEServers(list, namedByEndAt: link?.remoteAddress, policy: options.servers.policy)
+        servers = ICEServers(
+            list, namedByEndAt: link?.remoteAddress, policy: options.servers.policy,
+            authorities: options.servers.authorities)
         for peer in [up?.peer, down?.peer] { peer?.servers = servers }
         allowForRelays()
     }

@@ -21,6 +21,8 @@ package struct TURNSettings: Sendable {
     package var password: String?
     package var authorities: String?
     package var policy: ICEPolicy?
+    /// How the caller names a user and a password, for messages.
+    package var credentialAdvice = "Set \(TURNSettings.user) and \(TURNSettings.password)"
     private let environment: [String: String]
 
     package init(environment: [String: String] = ProcessInfo.processInfo.environment) {
@@ -41,26 +43,30 @@ package struct TURNSettings: Sendable {
             throw RoomError(.settingInvalid, "\(urls.count) ICE servers are named. Name at most \(ICEServer.limit).")
         }
         let (user, password) = (value(user, Self.user), value(password, Self.password))
-        let needsUser = urls.contains { $0.lowercased().hasPrefix("turn") }
-        if needsUser, user == nil || password == nil {
+        if let url = urls.first(where: { $0.lowercased().hasPrefix("turn") }), user == nil || password == nil {
             throw RoomError(
                 .settingInvalid,
-                "A TURN server is named without \(user == nil ? "a user" : "a password"). Set \(Self.user) and "
-                    + "\(Self.password).")
+                "The TURN server \(url.prefix(80)) is named without \(user == nil ? "a user" : "a password"). "
+                    + "\(credentialAdvice).")
         }
         let policy = try effectivePolicy()
-        let authorities = try authoritiesFile(isNeeded: urls.contains { $0.lowercased().hasPrefix("turns:") })
+        // A caller without servers has authorities for those that the room server names.
+        let hasAuthoritiesAlone = urls.isEmpty && authorities != nil
+        let file = try authoritiesFile(
+            isNeeded: hasAuthoritiesAlone || urls.contains { $0.lowercased().hasPrefix("turns:") })
         var servers: [ICEServer] = []
         for url in urls {
             do throws(TransportError) {
                 var server = try ICEServer(url: url, username: user ?? "", credential: password ?? "")
-                server.authorities = authorities
+                server.authorities = file
                 servers.append(server)
             } catch {
                 throw RoomError(.settingInvalid, error.message)
             }
         }
-        return ICEServers(servers, policy: policy)
+        var all = ICEServers(servers, policy: policy)
+        all.authorities = file
+        return all
     }
 
     /// The caller's policy, else that of the environment, else `all`. Throws `setting.invalid` for an unknown one.

@@ -38,14 +38,23 @@ package enum PEMFile {
         do {
             data = try Data(contentsOf: URL(fileURLWithPath: path))
         } catch {
-            throw PEMProblem(
-                text: FileManager.default.fileExists(atPath: path) ? "cannot be read" : "does not exist")
+            throw PEMProblem(text: obstacle(toReading: path))
         }
         guard data.count <= longest else { throw PEMProblem(text: "is longer than \(longest >> 20) MiB") }
         guard count(begin, in: data) == count(end, in: data) else {
             throw PEMProblem(text: "ends in the middle of a block")
         }
         return data
+    }
+
+    private static func obstacle(toReading path: String) -> String {
+        // The folder of an ACME client is often closed to other users.
+        guard access(path, F_OK) == 0 else {
+            return errno == EACCES ? "is in a folder that this user may not open" : "does not exist"
+        }
+        var isFolder: ObjCBool = false
+        _ = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
+        return isFolder.boolValue ? "is a folder" : "cannot be read by this user; check its permissions"
     }
 
     private static func count(_ mark: Data, in data: Data) -> Int {

@@ -133,6 +133,8 @@ package enum ICEPolicy: String, Sendable, CaseIterable {
 package struct ICEServers: Sendable, Hashable {
     package var servers: [ICEServer] = []
     package var policy = ICEPolicy.all
+    /// A PEM file with the authorities of servers that the other end names. Nil means those of the system.
+    package var authorities: String?
 
     package init(_ servers: [ICEServer] = [], policy: ICEPolicy = .all) {
         self.servers = servers

@@ -50,6 +50,17 @@ private func path(in file: String) throws -> String? {
         #expect(try path(in: server.folder.file("r.json")) == "via TURN over \(transport) at \(place)")
     }
 
+    @Test func `the authority of --turn-ca counts for a TURN server that the room server names`() throws {
+        let turn = try TURNServer(secret: "both know it")
+        let server = try TestServer(["--turn", turn.tls], environment: ["CONNECTLIVE_TURN_SECRET": "both know it"])
+        let publisher = try CommandLineTool(
+            pattern + ["--ice-policy", "relay", "--turn-ca", turn.certificate], folder: server.folder)
+        let line = try publisher.waitForText("via TURN", seconds: 30)
+        #expect(line.contains("via TURN over TLS at localhost:\(turn.tlsPort)"), "\(line)")
+        publisher.interrupt()
+        #expect(try publisher.finish(seconds: 20).status == 0)
+    }
+
     @Test func `a wrong password is one sentence with its code`() throws {
         let turn = try TURNServer()
         let server = try TestServer()
@@ -118,9 +129,12 @@ private func path(in file: String) throws -> String? {
 
     @Test(arguments: [
         (["--turn", "http://a"], [:], "turn:HOST:PORT"),
-        (["--turn", "turn:a"], [:], "without a user"),
-        (["--turn", "turn:a", "--turn-user", "ada"], [:], "without a password"),
-        ([], ["CONNECTLIVE_TURN": "turn:a, turn:b"], "without a user"),
+        (
+            ["--turn", "turn:a"], [:],
+            "turn:a is named without a user. Set --turn-user or CONNECTLIVE_TURN_USER, and CONNECTLIVE_TURN_PASSWORD."
+        ),
+        (["--turn", "turn:a", "--turn-user", "ada"], [:], "turn:a is named without a password. Set --turn-user or"),
+        ([], ["CONNECTLIVE_TURN": "stun:a, turn:b"], "The TURN server turn:b is named without a user."),
         ([], ["CONNECTLIVE_ICE_POLICY": "none"], "all or relay"),
     ])
     func `servers that can never be used are refused before anything starts`(
@@ -177,7 +191,7 @@ private func path(in file: String) throws -> String? {
         let udp = turn.udp
         turn.end()
         let gone = try await findings(udp)
-        #expect(gone.first?.text.contains("does not answer") == true, "\(gone)")
+        #expect(gone.first?.text.contains("refuses UDP") == true, "\(gone)")
         #expect(gone.first?.fix?.contains("open UDP port \(turn.port)") == true, "\(gone)")
     }
 
@@ -241,6 +255,20 @@ private func path(in file: String) throws -> String? {
             let found = await test.check.run()
             #expect(found.map(\.level) == [level])
             #expect(found.first?.fix?.contains(fix) == true, "\(found)")
+        }
+    }
+
+    @Test func `the doctor does not ask to start a TURN server whose name or place is the problem`() async throws {
+        for (origin, problem, fix) in [
+            (ICEServer.Origin.configured, RelayPlaceProblem.unknownName, "Correct the name trun.example in --turn,"),
+            (.named(byEndAt: nil), .unknownName, "Correct the name trun.example in --turn of 'connectlive serve'"),
+            (.named(byEndAt: nil), .forbidden, "Pass --turn URL here"), (.configured, .noRoute, "Check the network"),
+        ] {
+            var server = try ICEServer(url: "turn:trun.example", username: "u", credential: "p")
+            server.origin = origin
+            let error = TransportError(code: "turn.unreachable", message: "It fails.", cause: problem)
+            let found = await RelayUnderTest(server: server) { _ in throw error }.check.run()
+            #expect(found.first?.fix?.hasPrefix(fix) == true, "\(found)")
         }
     }
 

@@ -75,5 +75,9 @@ import TestSupport
             ["view", "--room", "r", "--report", "/nowhere/r.json"], folder: TemporaryFolder())
         #expect(result.status == 1)
         #expect(result.error.contains("[file.unwritable]"), "\(result.error)")
+        let folder = TemporaryFolder()
+        let other = try CommandLineTool.run(["publish", "--room", "r", "--report", folder.path], folder: folder)
+        #expect(other.status == 1)
+        #expect(other.error.contains("it is a folder"), "\(other.error)")
     }
 }

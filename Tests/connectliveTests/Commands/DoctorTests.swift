@@ -233,6 +233,26 @@ import Testing
         #expect(report.worst == .failure)
     }
 
+    @Test func `a server that is silent is named`() async throws {
+        var stun = try #require(STUNServer("stun.example"))
+        stun.ask = { _, _ in
+            try await Task.sleep(for: .seconds(3600))
+            throw CancellationError()
+        }
+        var server = ServerUnderTest(name: "ws://a:1", health: { 200 }, signIn: {}, join: { "" })
+        server.health = {
+            try await Task.sleep(for: .seconds(3600))
+            throw CancellationError()
+        }
+        let turn = RelayUnderTest(server: try ICEServer(url: "turns:a:443", username: "u", credential: "p"))
+        #expect(turn.check.asked == "a:443 over TLS")
+        let reports = Collected<String>()
+        await CheckRunner { _ in }.run([stun.check(Self.healthy()), server.check]) { _, findings in
+            findings.forEach { reports.append($0.text) }
+        }
+        #expect(reports.all == ["stun.example:3478 did not answer within 5 s", "ws://a:1 did not answer within 45 s"])
+    }
+
     @Test func `checks that measure speed run one at a time, after the others`() async {
         let order = Collected<String>()
         func check(_ name: String, _ stage: Check.Stage) -> Check {
@@ -386,6 +406,12 @@ import Testing
         let server = try #require(STUNServer("127.0.0.1:\(port)"))
         let address = try await server.ask(server.host, server.port)
         #expect(address.host == "127.0.0.1" && address.port != 0)
+    }
+
+    @Test func `a STUN server whose port is closed refuses, at once`() async throws {
+        let server = try #require(STUNServer("127.0.0.1:1"))
+        let found = await server.check(Self.healthy()).run()
+        #expect(found.first?.text.hasPrefix("127.0.0.1:1 refuses UDP") == true, "\(found)")
     }
 
     // MARK: The machine

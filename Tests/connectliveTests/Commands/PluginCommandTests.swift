@@ -49,6 +49,7 @@ import TestSupport
             ["nodes"], folder: place, environment: ["CONNECTLIVE_PLUGIN_PATH": place.file("")])
         #expect(result.status == 0)
         #expect(result.error.contains("[plugin.unreadable]"))
+        #expect(result.error.contains("name one, or the folder of a package"), "\(result.error)")
         #expect(result.output.contains("test-pattern"))
     }
 

@@ -59,6 +59,13 @@ import TestSupport
         #expect(result.error == "connectlive: \(sentence)\n  See 'connectlive\(parent) --help' for all commands.\n")
     }
 
+    @Test(arguments: [["rooms", "remove", "kitchen"], ["room", "kick", "kitchen"]])
+    func `a missing argument is named, also after another name of the command`(arguments: [String]) throws {
+        let result = try CommandLineTool.run(arguments, folder: TemporaryFolder())
+        #expect(result.status == 2)
+        #expect(result.error.hasPrefix("connectlive: Missing expected argument '<participant>'"), "\(result.error)")
+    }
+
     @Test(arguments: [
         (["--file", Checkout.clip, "--size", "640x480"], "Leave out --size: --file does not use it."),
         (

@@ -77,7 +77,7 @@ import TestSupport
         #expect(messages.count { $0 == "READY=1" } == 1)
         #expect(messages.contains("WATCHDOG=1"))
         #expect(messages.contains { $0.hasPrefix("STATUS=") && $0.contains("The connection to the server is lost") })
-        #expect(messages.contains { $0.hasPrefix("STATUS=Back after ") })
+        #expect(messages.contains { $0.hasPrefix("STATUS=Back in the room after ") })
         #expect(messages.last == "STOPPING=1")
     }
 
@@ -207,6 +207,13 @@ import TestSupport
         let text = StatusLine.publishing(RoomStatistics(), .waiting(reason: "camera unplugged"))
         #expect(text.hasPrefix("camera unplugged: "))
         #expect(!StatusLine.publishing(RoomStatistics(), .live).contains(":"))
+    }
+
+    @Test func `the status names the step for which a publisher waits`() {
+        var statistics = RoomStatistics()
+        #expect(StatusLine.publishing(statistics, .live) == "connecting to the room")
+        statistics.connectMilliseconds = 120
+        #expect(StatusLine.publishing(statistics, .live).hasPrefix("in the room; waiting for the server"))
     }
 
     @Test func `a file that cannot be read ends it at once`() throws {

@@ -411,6 +411,14 @@ extension TemporaryFolder {
         #expect(!FileManager.default.fileExists(atPath: run.path))
     }
 
+    @Test func `only the commands that watch offer to watch a server if no pipeline runs`() throws {
+        let folder = TemporaryFolder()
+        let top = try CommandLineTool.run(["top"], folder: folder)
+        let set = try CommandLineTool.run(["set", "encoder.bitrate=300000"], folder: folder)
+        #expect(top.error.contains("'connectlive top --server'"), "\(top.error)")
+        #expect(set.error.contains("[control.none-running]") && !set.error.contains("--server"), "\(set.error)")
+    }
+
     @Test func `with several pipelines one has to be named`() throws {
         let first = try Run()
         let second = try Run(in: first.folder)

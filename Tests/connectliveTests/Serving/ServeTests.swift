@@ -41,12 +41,31 @@ import TestSupport
         #expect(try !lines(["--listen", "127.0.0.1:0"]).output.contains(sentence))
     }
 
+    @Test func `a server that others reach warns of plain signalling and of a short secret`() throws {
+        let key = ["--service-id", "id", "--service-secret"]
+        let long = String(repeating: "s", count: 16)
+        let plain = try lines(["--listen", "0.0.0.0:0"] + key + ["short"]).error
+        #expect(plain.contains("warning: Signalling is not encrypted"), "\(plain)")
+        #expect(plain.contains("Pass --tls-certificate and --tls-key"), "\(plain)")
+        #expect(plain.contains("warning: The service secret has 5 bytes"), "\(plain)")
+        #expect(try !lines(["--listen", "0.0.0.0:0"] + key + [long]).error.contains("The service secret"))
+        #expect(try !lines(["--listen", "127.0.0.1:0"] + key + ["short"]).error.contains("warning: "))
+        let folder = TemporaryFolder()
+        let made = try MadeCertificate.chain(in: folder.path)
+        let files = ["--tls-certificate", made.certificate, "--tls-key", made.key]
+        try withExtendedLifetime(folder) {
+            #expect(try !lines(["--listen", "0.0.0.0:0"] + files).error.contains("warning: "))
+        }
+    }
+
     @Test func `a certificate without its key, and files that are none, end the command with a sentence`() throws {
         let half = try lines(["--tls-key", "a.key"], starts: false).error
         #expect(half.contains("--tls-certificate and --tls-key need each other."), "\(half)")
         let none = try lines(["--tls-certificate", "a.pem", "--tls-key", "a.key"], starts: false).error
         #expect(none.hasPrefix("connectlive: The certificate file a.pem does not exist."), "\(none)")
         #expect(none.hasSuffix("[server.certificate-unreadable]\n"), "\(none)")
+        let folder = try lines(["--tls-certificate", "/", "--tls-key", "a.key"], starts: false).error
+        #expect(folder.hasPrefix("connectlive: The certificate file / is a folder."), "\(folder)")
     }
 
     @Test func `this user's commands find a server with TLS, also after its certificate was replaced`() async throws {
@@ -165,6 +184,14 @@ import TestSupport
                 "The server stopped. Start it and join the room again, or wait for it with --forever. [1302]"),
             "\(result.error)"
         )
+    }
+
+    @Test func `a viewer prints that it has joined, although nobody publishes`() throws {
+        let server = try TestServer()
+        let viewer = try CommandLineTool(["view", "--room", "kitchen", "--no-window"], folder: server.folder)
+        _ = try viewer.waitForText("Connected to the room kitchen as p-")
+        viewer.interrupt()
+        #expect(try viewer.finish(seconds: 20).status == 0)
     }
 
     @Test func `other commands find the demo's server`() throws {

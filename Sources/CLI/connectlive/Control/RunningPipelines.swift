@@ -62,10 +62,11 @@ struct RunningPipelines {
             return socket(of: pid)
         }
         guard let only = running.first else {
+            // The commands with an option change a pipeline, which a server is not.
+            let other = flag == nil ? ", or watch a room server with 'connectlive top --server'" : ""
             throw CommandFailure(
                 code: "control.none-running",
-                "No pipeline of yours is running. Start one with 'connectlive run', or watch a room server "
-                    + "with 'connectlive top --server'.")
+                "No pipeline of yours is running. Start one with 'connectlive run'\(other).")
         }
         guard running.count == 1 else {
             throw CommandFailure(

@@ -44,6 +44,8 @@ struct Check: Sendable {
     static let usualLimit = Duration.seconds(3)
 
     let name: String
+    /// The server that is asked, such as `stun.example.org:3478`. Nil for a check of this machine.
+    let asked: String?
     let stage: Stage
     /// How long the answer may take. Then the check is abandoned, because a driver may never return.
     let limit: Duration
@@ -53,18 +55,19 @@ struct Check: Sendable {
     let run: @Sendable () async -> [Finding]
 
     init(
-        _ name: String, _ stage: Stage = .together, limit: Duration = Check.usualLimit, fixIfSilent: String,
-        run: @escaping @Sendable () async -> [Finding]
+        _ name: String, of asked: String? = nil, _ stage: Stage = .together, limit: Duration = Check.usualLimit,
+        fixIfSilent: String, run: @escaping @Sendable () async -> [Finding]
     ) {
-        (self.name, self.stage, self.limit, self.fixIfSilent, self.run) = (name, stage, limit, fixIfSilent, run)
+        (self.name, self.asked, self.stage, self.limit) = (name, asked, stage, limit)
+        (self.fixIfSilent, self.run) = (fixIfSilent, run)
     }
 
     /// A check that may block its thread, and therefore gets one.
     static func blocking(
-        _ name: String, _ stage: Stage = .together, limit: Duration = Check.usualLimit, fixIfSilent: String,
-        run: @escaping @Sendable () -> [Finding]
+        _ name: String, of asked: String? = nil, _ stage: Stage = .together, limit: Duration = Check.usualLimit,
+        fixIfSilent: String, run: @escaping @Sendable () -> [Finding]
     ) -> Check {
-        Check(name, stage, limit: limit, fixIfSilent: fixIfSilent) { (try? await offPool { run() }) ?? [] }
+        Check(name, of: asked, stage, limit: limit, fixIfSilent: fixIfSilent) { (try? await offPool { run() }) ?? [] }
     }
 }
 
@@ -93,7 +96,8 @@ struct CheckRunner: Sendable {
         let limit = Task {
             await pause(check.limit)
             let seconds = check.limit.components.seconds
-            answer.yield([.failure("did not answer within \(seconds) s", fix: check.fixIfSilent)])
+            let subject = check.asked.map { "\($0) " } ?? ""
+            answer.yield([.failure("\(subject)did not answer within \(seconds) s", fix: check.fixIfSilent)])
         }
         defer {
             work.cancel()

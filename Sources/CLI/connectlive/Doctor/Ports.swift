@@ -50,12 +50,16 @@ struct Ports: Sendable {
             try? await channel.close()
             return nil
         } catch let error as IOError {
-            return error.errnoCode == EADDRINUSE
-                ? .inUse : .other(String(cString: strerror(error.errnoCode)).lowercased())
+            return error.errnoCode == EADDRINUSE ? .inUse : .other(error.plainReason)
         } catch {
             return .other("\(error)")
         }
     }
+}
+
+extension IOError {
+    /// The kernel's words, such as "permission denied".
+    var plainReason: String { String(cString: strerror(errnoCode)).lowercased() }
 }
 
 /// Sends each datagram back.
@@ -74,15 +78,15 @@ enum DatagramQuestion {
     private static let interval = Duration.milliseconds(500)
 
     /// Sends `bytes` again and again until a response is accepted. Returns what `accept` makes of that response. Without a
-    /// response, it ends with its task.
+    /// response, it ends with its task. Throws an `IOError` with ECONNREFUSED if an ICMP message says that the port is
+    /// closed: a connected socket learns that.
     static func ask<Answer: Sendable>(
         _ bytes: [UInt8], at address: SocketAddress, accept: @escaping @Sendable ([UInt8]) -> Answer?
     ) async throws -> Answer {
-        let any = address.protocol == .inet6 ? "::" : "0.0.0.0"
         let channel = try await DatagramBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .bind(host: any, port: 0) { channel in
+            .connect(to: address) { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try NIOAsyncChannel<AddressedEnvelope<ByteBuffer>, AddressedEnvelope<ByteBuffer>>(
+                    try NIOAsyncChannel<AddressedEnvelope<ByteBuffer>, ByteBuffer>(
                         wrappingChannelSynchronously: channel)
                 }
             }
@@ -90,8 +94,7 @@ enum DatagramQuestion {
             try await withThrowingTaskGroup(of: Answer?.self) { group in
                 group.addTask {
                     while true {
-                        try await leaving.write(
-                            AddressedEnvelope(remoteAddress: address, data: ByteBuffer(bytes: bytes)))
+                        try await leaving.write(ByteBuffer(bytes: bytes))
                         try await Task.sleep(for: interval)
                     }
                 }

@@ -16,7 +16,8 @@ struct RelayUnderTest: Sendable {
 
     var check: Check {
         .blocking(
-            "TURN", limit: .seconds(20), fixIfSilent: "Open \(server.place) in the firewall, or name another server."
+            "TURN", of: way, limit: .seconds(20),
+            fixIfSilent: "Open \(server.place) in the firewall, or name another server."
         ) {
             do {
                 let outcome = try allocate(server)
@@ -32,6 +33,7 @@ struct RelayUnderTest: Sendable {
                 let port = "\(server.relayTransport == .udp ? "UDP" : "TCP") port \(server.port)"
                 let fix =
                     RelayFix.of(code, isNamed: isNamed)
+                    ?? (error?.cause as? RelayPlaceProblem).map { RelayFix.of($0, server, isNamed: isNamed) }
                     ?? "Start the TURN server, or open \(port) in the firewalls."
                 // The room server names it to clients of other networks too, which may reach it.
                 let mayServeOthers = isNamed && code == "turn.unreachable"
@@ -67,12 +69,22 @@ enum RelayFix {
         case "turn.unauthorized":
             "Correct \(TURNSettings.user) and \(TURNSettings.password). If they are made from a secret, make new ones, "
                 + "because they expire, and compare the clocks."
-        case "turn.certificate" where isNamed:
-            "Correct the TURN server's certificate, or pass --turn URL and --turn-ca with its authority."
         case "turn.certificate": "Correct the TURN server's certificate, or name its authority with --turn-ca."
         case "turn.refused": "Read the log of the TURN server, and raise its total-quota or user-quota."
         case "turn.missing": "Pass --turn URL here, or to 'connectlive serve'."
         default: nil
+        }
+    }
+
+    /// The fix for a server that is not reached because of its name or place.
+    static func of(_ problem: RelayPlaceProblem, _ server: ICEServer, isNamed: Bool) -> String {
+        let option = isNamed ? "--turn of 'connectlive serve'" : "--turn"
+        return switch problem {
+        case .unknownName:
+            "Correct the name \(server.host) in \(option), or check this machine's network and name servers "
+                + "(/etc/resolv.conf)."
+        case .forbidden: "Pass --turn URL here, or correct the address in \(option)."
+        case .noRoute: "Check the network of this machine, or correct the address in \(option)."
         }
     }
 }

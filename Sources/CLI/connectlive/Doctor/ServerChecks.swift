@@ -53,7 +53,7 @@ struct ServerUnderTest: Sendable {
 
     var check: Check {
         // Each request has a limit of its own, whose message is more exact.
-        Check("server", limit: .seconds(45), fixIfSilent: "Restart the server, or use another one.") {
+        Check("server", of: name, limit: .seconds(45), fixIfSilent: "Restart the server, or use another one.") {
             var findings: [Finding] = []
             var isReached = false
             do {
@@ -180,7 +180,7 @@ struct STUNServer: Sendable {
     func check(_ machine: Machine) -> Check {
         let name = "\(ListenAddress.inURL(host)):\(port)"
         return Check(
-            "public address", limit: .seconds(5),
+            "public address", of: name, limit: .seconds(5),
             fixIfSilent: "Allow UDP to \(name) in the firewall, or name another server with --stun."
         ) {
             do {
@@ -194,13 +194,21 @@ struct STUNServer: Sendable {
                             + "--public-address \(address.host), and its ports forwarded")
                 ]
             } catch {
-                return [
-                    .failure(
-                        "\(name) cannot be asked: \(error).",
-                        fix: "Check the name and the network, or name another server.")
-                ]
+                return [Self.failure(error, at: name)]
             }
         }
+    }
+
+    private static func failure(_ error: any Error, at name: String) -> Finding {
+        let problem = error as? IOError
+        guard problem?.errnoCode != ECONNREFUSED else {
+            return .failure(
+                "\(name) refuses UDP: no program listens there, or a firewall rejects it.",
+                fix: "Correct the port, or allow UDP to \(name) in the firewall, or name another server.")
+        }
+        return .failure(
+            "\(name) cannot be asked: \(problem?.plainReason ?? "\(error)").",
+            fix: "Check the name and the network, or name another server.")
     }
 
     private struct UnknownHost: Error, CustomStringConvertible {

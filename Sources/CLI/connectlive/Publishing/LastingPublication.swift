@@ -51,8 +51,7 @@ final class LastingPublication: Sendable {
             .unlimited, endsOnProblem: true,
             onConnected: { [roomName, lasting] participant in
                 lasting.hasEntered()
-                QualityChanges.shared.name("publish in the room \(roomName) as \(participant)")
-                Console.line("Connected to the room \(roomName) as \(participant).")
+                Attendance.begin("publish", in: roomName, as: participant)
             }, say: { [lasting] in lasting.note($0) })
         let room = ConnectLive.createRoom(config: config, delegate: guest)
         guest.enter(room, named: roomName)

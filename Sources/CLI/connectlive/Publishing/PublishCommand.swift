@@ -133,8 +133,7 @@ struct PublishCommand: AsyncParsableCommand {
     private func publish(_ media: any LocalMedia, _ config: Config, _ interruption: Interruption) async throws {
         let roomName = room.room
         let guest = Guest(.seconds(config.reconnectSeconds), endsOnProblem: true) {
-            QualityChanges.shared.name("publish in the room \(roomName) as \($0)")
-            Console.line("Connected to the room \(roomName) as \($0).")
+            Attendance.begin("publish", in: roomName, as: $0)
         }
         let room = ConnectLive.createRoom(config: config, delegate: guest)
         guest.enter(room, named: roomName)

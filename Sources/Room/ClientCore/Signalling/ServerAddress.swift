@@ -11,6 +11,8 @@ package struct ServerAddress: Sendable, Hashable, CustomStringConvertible {
     package let port: Int
     /// The prefix of all paths of the server: empty, or with a slash at its beginning and none at its end.
     package let path: String
+    /// As the user wrote it, in lower case. Messages show it; `http` and `ws` mean the same place.
+    private let scheme: String
 
     /// The default port of `serve`, and of addresses without TLS.
     package static let defaultPort = 7880
@@ -26,9 +28,10 @@ package struct ServerAddress: Sendable, Hashable, CustomStringConvertible {
 
     package init(_ text: String) throws(RoomError) {
         var rest = Substring(text)
-        var isEncrypted = false
+        var (isEncrypted, scheme) = (false, "ws")
         if let mark = text.range(of: "://") {
-            switch text[..<mark.lowerBound].lowercased() {
+            scheme = text[..<mark.lowerBound].lowercased()
+            switch scheme {
             case "ws", "http": break
             case "wss", "https": isEncrypted = true
             default: throw Self.refusal(text, "does not begin with https://, wss://, http:// or ws://")
@@ -50,6 +53,7 @@ package struct ServerAddress: Sendable, Hashable, CustomStringConvertible {
         }
         guard Self.isPath(path) else { throw Self.refusal(text, "has an invalid path") }
         self.isEncrypted = isEncrypted
+        self.scheme = scheme
         self.host = String(host)
         self.port = port
         self.path = String(path.prefix(path.count - path.reversed().prefix { $0 == "/" }.count))
@@ -87,5 +91,16 @@ package struct ServerAddress: Sendable, Hashable, CustomStringConvertible {
         return isEncrypted && port == Self.defaultTLSPort ? name : "\(name):\(port)"
     }
 
-    package var description: String { "\(isEncrypted ? "https" : "ws")://\(authority)\(path)" }
+    package var description: String { "\(scheme)://\(authority)\(path)" }
+
+    package static func == (left: Self, right: Self) -> Bool {
+        (left.isEncrypted, left.host, left.port, left.path) == (right.isEncrypted, right.host, right.port, right.path)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(isEncrypted)
+        hasher.combine(host)
+        hasher.combine(port)
+        hasher.combine(path)
+    }
 }

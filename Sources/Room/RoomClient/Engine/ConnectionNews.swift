@@ -42,7 +42,7 @@ package struct ConnectionNews: Sendable {
         return "\(loss) \(timeout)." + (sentences.isEmpty ? "" : " (\(sentences))")
     }
 
-    /// If media ceased to flow before that, the time is since then: an outage has one clock.
+    /// The server is back. If media had ceased to flow before, the time is since then, because an outage has one clock.
     ///
     /// - Parameter participant: the new id of a client that has joined again. Nil if it goes on as before.
     package mutating func back(
@@ -50,14 +50,16 @@ package struct ConnectionNews: Sendable {
     ) -> String {
         isLost = false
         lostAt = nil
-        var seconds = seconds
+        var (seconds, rest) = (seconds, "")
         if let stopped {
             seconds = max(seconds, (now - stopped.at) / .seconds(1))
-            backAt = now
-            // The media of another participant begins.
-            if participant != nil { (self.stopped, backAt) = (nil, nil) }
+            (backAt, rest) = (now, "; media follows")
         }
-        return "Back after \(Self.tenths(seconds)) s\(participant.map { ", as another participant: \($0)" } ?? "")."
+        let time = "after \(Self.tenths(seconds)) s"
+        guard let participant else { return "The server is back \(time)\(rest)." }
+        // The media of another participant begins.
+        (stopped, backAt) = (nil, nil)
+        return "Back in the room \(time), as another participant: \(participant)."
     }
 
     /// Nil while the server is known to be lost: media needs it.

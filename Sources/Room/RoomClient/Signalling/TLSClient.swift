@@ -126,7 +126,7 @@ private final class PinnedCertificates: Sendable {
 
     private struct Place: Hashable {
         var path: String
-        var server: String
+        var server: ServerAddress
     }
 
     /// In PEM.
@@ -135,7 +135,7 @@ private final class PinnedCertificates: Sendable {
     /// Returns nil if the file does not exist, or has never named this server.
     func pem(of address: ServerAddress, in path: String) throws(RoomError) -> String? {
         guard let file = try ServerFile.read(from: path) else { return nil }
-        let place = Place(path: path, server: address.description)
+        let place = Place(path: path, server: address)
         guard address == (try? ServerAddress(file.server)) else { return last.withLock { $0[place] } }
         last.withLock { $0[place] = file.certificate }
         return file.certificate

@@ -42,7 +42,7 @@ export const words = {
         new Problem("1411", "Pictures and sound stopped getting through, so the call ended. Check the network, then "
             + "join again."),
     connectionLost: () => "The connection to the server is lost; trying again…",
-    connectionBack: (seconds) => `Back after ${seconds.toFixed(1)} s.`,
+    connectionBack: (seconds) => `The server is back after ${seconds.toFixed(1)} s.`,
     offerRefused: (error) =>
         new Problem("1431", `This browser cannot take what the server offers (${error.message ?? error}). A current `
             + "Firefox, Chromium, Chrome, Edge or Safari should; please report it with this sentence."),

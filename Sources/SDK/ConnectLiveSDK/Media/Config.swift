@@ -21,6 +21,9 @@ public struct Config: Sendable {
     /// Whether media may go directly, or through TURN servers alone. Nil, the default, means the policy of the environment
     /// (`CONNECTLIVE_ICE_POLICY`), else `all`. (Linux)
     public var iceTransportPolicy: IceTransportPolicy?
+    /// A PEM file with the authorities of `turns` servers that the room's server names. Nil means that of the
+    /// environment (`CONNECTLIVE_TURN_CA`), else those of the system.
+    package var namedServerAuthorities: String?
 
     /// For how many seconds a connected room tries to return when it has lost the server or media, until it ends. 120 by default;
     /// 0 ends it when the server or a session of media is lost. The time begins with the last media, or if there was none to send, with the loss of the server.
@@ -52,6 +55,7 @@ public struct Config: Sendable {
         Result { () throws(RoomError) in
             var environment = environment
             environment.policy = iceTransportPolicy.flatMap { ICEPolicy(rawValue: $0.rawValue) }
+            environment.authorities = namedServerAuthorities
             guard !iceServers.isEmpty else { return try environment.servers() }
             var all = ICEServers(policy: try environment.effectivePolicy())
             for server in iceServers {
@@ -59,6 +63,7 @@ public struct Config: Sendable {
                 settings.urls = server.urls
                 (settings.user, settings.password) = (server.name, server.credential)
                 settings.authorities = server.certificateAuthorities
+                settings.credentialAdvice = "Set its name and credential"
                 all.servers += try settings.servers().servers
             }
             guard all.servers.count <= ICEServer.limit else {

@@ -5,6 +5,16 @@ internal import Glibc
 internal import PeerLoop
 internal import RTP
 
+/// Why a TURN server is `turn.unreachable`, if its name or place is the reason: the `cause` of that error.
+package enum RelayPlaceProblem: Error {
+    /// No name server knows the name, or none responds.
+    case unknownName
+    /// The room server named a place to which it may not send clients.
+    case forbidden
+    /// This machine has no route to its addresses.
+    case noRoute
+}
+
 /// The addresses of a server, and connections to it. Everything here blocks, so it runs on threads of its own.
 enum RelayAccess {
     /// The most addresses of one name that are tried.
@@ -21,20 +31,23 @@ enum RelayAccess {
         guard !all.isEmpty else {
             if let work, work.isOver {
                 throw problem(
-                    "turn.unreachable", server, "no name server responded within \(work.seconds) s. Check the network")
+                    "turn.unreachable", server, "no name server responded within \(work.seconds) s. Check the network",
+                    .unknownName)
             }
-            throw problem("turn.unreachable", server, "its name is unknown. Check the name and the network")
+            throw problem(
+                "turn.unreachable", server, "its name is unknown. Check the name and the network", .unknownName)
         }
         let allowed = all.filter { AddressScope($0).map { isOpen($0, to: server.origin) } ?? false }
         guard !allowed.isEmpty else {
             throw problem(
                 "turn.unreachable", server,
-                "\(all[0]) is not an address to which the room server may send clients. Configure the server yourself")
+                "\(all[0]) is not an address to which the room server may send clients. Configure the server yourself",
+                .forbidden)
         }
         if case .named = server.origin, server.port < 1024, server.port != 80, server.port != 443 {
             throw problem(
                 "turn.unreachable", server,
-                "port \(server.port) is one of other services. Use 80, 443, or a port from 1024")
+                "port \(server.port) is one of other services. Use 80, 443, or a port from 1024", .forbidden)
         }
         return Array(allowed.prefix(addressLimit))
     }
@@ -81,11 +94,14 @@ enum RelayAccess {
         return found
     }
 
-    static func problem(_ code: String, _ server: ICEServer, _ reason: String) -> TransportError {
+    static func problem(
+        _ code: String, _ server: ICEServer, _ reason: String, _ cause: RelayPlaceProblem? = nil
+    ) -> TransportError {
         TransportError(
             code: code,
             message: "The TURN server \(server.place) cannot be used over "
-                + "\(server.relayTransport?.rawValue ?? "UDP"): \(reason).")
+                + "\(server.relayTransport?.rawValue ?? "UDP"): \(reason).",
+            cause: cause)
     }
 
     // MARK: - Connections

@@ -50,7 +50,7 @@ package enum RelayTest {
         at server: ICEServer, byDatagramsTo addresses: [String], seconds: UInt32, during work: RelayWork
     ) throws(TransportError) -> TransportAddress {
         var last = RelayAccess.problem(
-            "turn.unreachable", server, "this machine has no route to it. Check the network")
+            "turn.unreachable", server, "this machine has no route to it. Check the network", .noRoute)
         for address in addresses {
             guard let exchange = DatagramExchange(to: address, server.port, seconds: seconds, during: work) else {
                 continue
@@ -70,18 +70,25 @@ package enum RelayTest {
         at server: ICEServer, over exchange: any Exchange
     ) throws(TransportError) -> TransportAddress {
         defer { exchange.close() }
-        let silent = RelayAccess.problem(
-            "turn.unreachable", server, "it does not answer. Check its port and the firewall")
         let none: (user: [UInt8], challenge: TURN.Challenge, key: OpenSSLSTUNKey)? = nil
         let first = exchange.ask(TURN.allocate) { TURN.allocate($0, none) }
-        guard let first else { throw silent }
+        guard let first else { throw silence(of: server, over: exchange) }
         guard case .refused(_, let challenge?) = first else { throw refusal(first, by: server) }
         let key = OpenSSLSTUNKey(password: longTermKey(server, challenge.realm))
         let credentials = (user: Array(server.username.utf8), challenge: challenge, key: key)
-        guard let second = exchange.ask(TURN.allocate, { TURN.allocate($0, credentials) }) else { throw silent }
+        guard let second = exchange.ask(TURN.allocate, { TURN.allocate($0, credentials) }) else {
+            throw silence(of: server, over: exchange)
+        }
         guard case .allocated(let address) = second else { throw refusal(second, by: server) }
         _ = exchange.ask(TURN.refresh) { TURN.release($0, credentials) }
         return address
+    }
+
+    private static func silence(of server: ICEServer, over exchange: any Exchange) -> TransportError {
+        let reason =
+            exchange.isRefused
+            ? "it refuses UDP: no program listens at its port, or a firewall rejects it" : "it does not answer"
+        return RelayAccess.problem("turn.unreachable", server, "\(reason). Check its port and the firewall")
     }
 
     private static func refusal(_ response: TURN.Response, by server: ICEServer) -> TransportError {
@@ -117,6 +124,8 @@ package enum RelayTest {
 private protocol Exchange {
     /// Sends a request, and returns its response. Nil if none arrives in time.
     func ask(_ method: UInt16, _ request: (STUNTransaction) -> [UInt8]) -> TURN.Response?
+    /// Whether a report said that the server's port is closed (ICMP).
+    var isRefused: Bool { get }
     func close()
 }
 
@@ -129,6 +138,8 @@ extension Exchange {
 private struct StreamExchange: Exchange {
     let stream: RelayStream
     let work: RelayWork
+    /// A closed port refuses the connection.
+    let isRefused = false
 
     func ask(_ method: UInt16, _ request: (STUNTransaction) -> [UInt8]) -> TURN.Response? {
         let transaction = newTransaction()
@@ -156,6 +167,7 @@ private final class DatagramExchange: Exchange {
     private let work: RelayWork
     /// Readable at the end of the work. -1 if there is no descriptor left.
     private let end: Int32
+    private(set) var isRefused = false
 
     /// Nil if this machine has no route to the address.
     init?(to address: String, _ port: UInt16, seconds: UInt32, during work: RelayWork) {
@@ -204,7 +216,10 @@ private final class DatagramExchange: Exchange {
                 var entries = [socket, end].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
                 guard rest > 0, poll(&entries, 2, Int32(rest)) > 0, entries[1].revents == 0 else { break }
                 let length = recv(socket, &datagram, datagram.count, 0)
-                guard length > 0 else { break }
+                guard length > 0 else {
+                    isRefused = length < 0 && errno == ECONNREFUSED
+                    break
+                }
                 if let response = TURN.response(Array(datagram[..<length]), to: transaction, method: method) {
                     return response
                 }
