@@ -29,8 +29,9 @@ extension SDKTests {
                 rows: rows)
         }
 
-        private func waitFor(_ what: String, _ condition: () -> Bool) async throws {
-            try await requireEventually(within: 20, what, condition)
+        private func waitFor(_ what: String, _ program: TerminalProgram? = nil, _ condition: () -> Bool) async throws {
+            let isInTime = try await eventually(within: 20, condition)
+            try #require(isInTime, "not in time: \(what)\(program.map { ", on this screen:\n\($0.text)" } ?? "")")
         }
 
         @Test func `two people in terminals see and hear each other, chat, and leave`() async throws {
@@ -128,7 +129,7 @@ extension SDKTests {
                 _ = try await host.join("kitchen")
                 let environment = server.answer.environment.merging(environment(stage)) { own, _ in own }
                 let ann = try TerminalProgram("conference", ["kitchen", "Ann"], environment: environment)
-                try await waitFor("the first of two microphones") { ann.shows("Microphone: ‹ left ›") }
+                try await waitFor("the first of two microphones", ann) { ann.shows("Microphone: ‹ left ›") }
                 // Down to the microphone.
                 ann.type("\u{1b}[B\u{1b}[B\u{1b}[B\u{1b}[C")
                 try await waitFor("the other one") {
