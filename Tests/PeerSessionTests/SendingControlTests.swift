@@ -41,12 +41,14 @@ final class PacedCall {
     }
 
     /// Sends video that follows the target, up to `most` bits per second, 30 frames/s, and audio.
-    func send(for time: TimeInterval, most: Int, withAudio: Bool = true) {
+    ///
+    /// - Parameter first: the target before there is one
+    func send(for time: TimeInterval, most: Int, withAudio: Bool = true, first: Int = 300_000) {
         call.a.setDemand(bitsPerSecond: most + 60_000, now: call.now)
         var credit = 0
         call.every(.microseconds(33_333), count: Int(time.nanoseconds / 33_333_000)) { [unowned self] _ in
             follow()
-            let rate = min(most, max(0, (target ?? 300_000) - 60_000))
+            let rate = min(most, max(0, (target ?? first) - 60_000))
             credit = min(credit + rate / 30 / 8, 20_000)
             let packets = credit / 1180
             credit -= packets * 1180
