@@ -48,6 +48,15 @@ import Testing
         #expect(paced.target ?? 0 > Self.wish && !paced.call.a.isCongested)
     }
 
+    @Test func `on another path, the reports of the former one limit nothing`() throws {
+        let paced = PacedCall(rate: 300_000, feedback: .none)
+        paced.call.secure()
+        send(paced, for: 10)
+        #expect(try #require(paced.sending).targetBitsPerSecond < 1_000_000)
+        paced.call.a.routeChanged(now: paced.call.now)
+        #expect(try #require(paced.sending).targetBitsPerSecond > Self.wish && !paced.call.a.isCongested)
+    }
+
     @Test func `with transport-wide numbers, receiver reports limit nothing any longer`() throws {
         let paced = PacedCall(rate: 500_000, feedback: .none)
         paced.call.secure()

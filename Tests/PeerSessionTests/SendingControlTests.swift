@@ -251,6 +251,17 @@ final class PacedCall {
         #expect(!paced.call.a.isCongested)
     }
 
+    @Test func `a queue of the former path is no congestion of the next one`() {
+        let paced = PacedCall(rate: 300_000)
+        paced.call.secure()
+        // 940 kbit/s, whatever the target is.
+        paced.call.every(.milliseconds(40), count: 75) { _ in paced.video.send(4) }
+        paced.call.run(for: .seconds(3))
+        #expect(paced.call.a.isCongested)
+        paced.call.a.routeChanged(now: paced.call.now)
+        #expect(!paced.call.a.isCongested)
+    }
+
     @Test func `a report about more packets than are known counts, and so does the one that follows it`() {
         let control = SendingControl(CongestionController.Settings(), burst: .milliseconds(5))
         let start = MonotonicTime(nanoseconds: 10_000_000_000)

@@ -16,6 +16,7 @@ extension PeerSession {
     public func routeChanged(now: MonotonicTime) {
         streams.pathReports = ReportEstimate()
         control?.routeChanged(now: now)
+        followReports(now: now)
     }
 
     /// This process stood still until now, so that no socket was read and no timer fired. Call it before the first

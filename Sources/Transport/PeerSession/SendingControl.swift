@@ -243,6 +243,7 @@ final class SendingControl {
 
     /// Packets take another way from now on.
     func routeChanged(now: MonotonicTime) {
+        (queuedSince, isQueueLasting) = (nil, false)
         if hasBegun { controller.routeChanged(now: now) }
     }
 
