@@ -41,12 +41,14 @@ final class PacedCall {
     }
 
     /// Sends video that follows the target, up to `most` bits per second, 30 frames/s, and audio.
-    func send(for time: TimeInterval, most: Int, withAudio: Bool = true) {
+    ///
+    /// - Parameter first: the target before there is one
+    func send(for time: TimeInterval, most: Int, withAudio: Bool = true, first: Int = 300_000) {
         call.a.setDemand(bitsPerSecond: most + 60_000, now: call.now)
         var credit = 0
         call.every(.microseconds(33_333), count: Int(time.nanoseconds / 33_333_000)) { [unowned self] _ in
             follow()
-            let rate = min(most, max(0, (target ?? 300_000) - 60_000))
+            let rate = min(most, max(0, (target ?? first) - 60_000))
             credit = min(credit + rate / 30 / 8, 20_000)
             let packets = credit / 1180
             credit -= packets * 1180
@@ -246,6 +248,17 @@ final class PacedCall {
         #expect(paced.call.a.isCongested)
         paced.call.paths[1].isCut = false
         paced.send(for: .seconds(1), most: 1_000_000)
+        #expect(!paced.call.a.isCongested)
+    }
+
+    @Test func `a queue of the former path is no congestion of the next one`() {
+        let paced = PacedCall(rate: 300_000)
+        paced.call.secure()
+        // 940 kbit/s, whatever the target is.
+        paced.call.every(.milliseconds(40), count: 75) { _ in paced.video.send(4) }
+        paced.call.run(for: .seconds(3))
+        #expect(paced.call.a.isCongested)
+        paced.call.a.routeChanged(now: paced.call.now)
         #expect(!paced.call.a.isCongested)
     }
 

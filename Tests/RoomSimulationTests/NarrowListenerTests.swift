@@ -15,8 +15,10 @@ struct NarrowListenerTests {
         private let speakers: [SimulatedClient]
         private(set) var streams: [Int] = []
 
-        /// - Parameter loudest: who speaks louder than the other three, from 0 to 3
-        init(_ rate: Int, loss: Double = 0, loudest: Int, seed: UInt64 = 1) throws {
+        /// - Parameters:
+        ///   - loudest: who speaks louder than the other three, from 0 to 3
+        ///   - payload: of the packets of that one
+        init(_ rate: Int, loss: Double = 0, loudest: Int, payload: Int = 160, seed: UInt64 = 1) throws {
             simulation = Simulation(seed: seed)
             let (simulation, names) = (simulation, ["ada", "lin", "mo", "zoe"])
             speakers = names.map { simulation.client($0) }
@@ -27,7 +29,7 @@ struct NarrowListenerTests {
                 for (number, speaker) in speakers.enumerated() {
                     try await speaker.join("kitchen")
                     let level: UInt8 = number == loudest ? 25 : 45
-                    let stream = try await speaker.publishAudio(payload: 160) { now in
+                    let stream = try await speaker.publishAudio(payload: number == loudest ? payload : 160) { now in
                         Int(now.nanoseconds / 1_000_000) % 500 < 400 ? level : 70
                     }
                     published.append(stream)
@@ -63,6 +65,19 @@ struct NarrowListenerTests {
         #expect(room.heard == [loudest])
         let missing = try room.missing(of: loudest, seconds: 60)
         #expect(missing < 0.01, "\(missing)")
+    }
+
+    /// 500 kbit/s.
+    @Test(arguments: zip([0, 3], [1, 2] as [UInt64]))
+    func `a loud stream that the link does not carry leaves the slot to another one`(loudest: Int, seed: UInt64) throws
+    {
+        let room = try Room(150_000, loudest: loudest, payload: 1200, seed: seed)
+        defer { room.simulation.end() }
+        try room.run(30)
+        let heard = try #require(room.heard.first)
+        #expect(room.heard.count == 1 && heard != loudest)
+        let missing = try room.missing(of: heard, seconds: 60)
+        #expect(missing < 0.02, "\(missing)")
     }
 
     @Test func `all are heard again after the link carries more`() throws {

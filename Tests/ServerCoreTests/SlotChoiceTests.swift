@@ -88,4 +88,52 @@ import Testing
             100_000, four, isProbed: true, isCongested: true, isQueueing: true, now: .zero + .seconds(100))
         #expect(abs(choice.further([90_000]) - 108_000) < 1)
     }
+
+    @Test func `a stream that the link does not carry is left out, and those that it carries are heard`() {
+        var choice = SlotChoice()
+        let isAnother = choice.follow(
+            300_000, [700_000, 90_000, 90_000, 90_000], isProbed: false, isCongested: true, isQueueing: true,
+            now: .zero + .seconds(100))
+        #expect(isAnother && choice.slots == 3)
+        #expect(!choice.carries(700_000) && choice.carries(90_000))
+    }
+
+    @Test func `the only stream that is heard is left out as soon as it is too large, and one of the usual rate never`()
+    {
+        var choice = SlotChoice()
+        func congest(_ sounds: [Double]) -> Bool {
+            choice.follow(
+                50_000, sounds, isProbed: false, isCongested: true, isQueueing: true, now: .zero + .seconds(100))
+        }
+        #expect(congest(Array(repeating: 90_000, count: 4)))
+        #expect(choice.slots == 1 && choice.carries(90_000) && choice.carries(700_000))
+        #expect(!congest([90_000]))
+        #expect(congest([700_000]))
+        #expect(choice.slots == 1 && choice.carries(90_000) && !choice.carries(700_000))
+    }
+
+    @Test func `a stream that was too large comes back after the others, once the link carries it`() {
+        var choice = SlotChoice()
+        var tenths = 1000
+        func run(seconds: Int, target: Double) {
+            for _ in 0..<(seconds * 10) {
+                choice.follow(
+                    target, Array(repeating: 90_000, count: choice.slots), isProbed: true, isCongested: false,
+                    isQueueing: false, now: MonotonicTime(nanoseconds: UInt64(tenths) * 100_000_000))
+                tenths += 1
+            }
+        }
+        choice.follow(
+            300_000, [700_000, 90_000, 90_000, 90_000], isProbed: true, isCongested: true, isQueueing: true,
+            now: .zero + .seconds(99))
+        run(seconds: 6, target: 900_000)
+        let four = Array(repeating: 90_000.0, count: 4)
+        #expect(choice.slots == 4 && !choice.carries(700_000))
+        // The link is measured for all five.
+        #expect(abs(choice.further(four) - 806_000) < 1)
+        run(seconds: 20, target: 900_000)
+        #expect(!choice.carries(700_000))
+        run(seconds: 6, target: 1_200_000)
+        #expect(choice.carries(700_000) && choice.further(four) == 0)
+    }
 }

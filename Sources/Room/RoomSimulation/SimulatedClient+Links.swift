@@ -41,6 +41,14 @@ extension SimulatedClient {
             then(.success(OpenedLink(link: link(to: server), token: "simulated", address: address)))
         }
     }
+
+    /// A message of the server without the lines of its description that offer feedback about the path.
+    static func withoutPathFeedback(_ text: String) -> String {
+        let lineEnd = "\\r\\n"
+        let feedback = ["transport-cc", "transport-wide-cc", "goog-remb", "abs-send-time"]
+        let lines = text.split(separator: lineEnd, omittingEmptySubsequences: false)
+        return lines.filter { line in !feedback.contains { line.contains($0) } }.joined(separator: lineEnd)
+    }
 }
 
 /// An error of an application's call.

@@ -61,6 +61,8 @@ public final class SimulatedClient: @unchecked Sendable {
     public var returnTimeout = TimeInterval.seconds(120)
     /// The receivers that it asks for. Set them before it joins.
     package var receivers = ReceiverPool()
+    /// Whether its client knows neither transport-wide feedback nor REMB, as some gateways. Set it before it joins.
+    package var knowsReportsAlone = false
     /// How often it notes its statistics. Zero for never. Set it before it joins.
     package var statisticsInterval = TimeInterval.zero
     /// Its statistics at the interval, oldest first.
@@ -447,7 +449,7 @@ public final class SimulatedClient: @unchecked Sendable {
         let delivery: () -> Void = { [weak self] in
             guard let self, !isDead, let connection, server?.number == number else { return }
             switch input {
-            case .text(let text): connection.receive(.text(text))
+            case .text(let text): connection.receive(.text(knowsReportsAlone ? Self.withoutPathFeedback(text) : text))
             case .ping:
                 connection.receive(.heard)
                 deliverUp(.ping, of: number)

@@ -42,7 +42,7 @@ final class DownSession {
     var onEnded: ((RoomError) -> Void)?
     /// Called at most once a second with the number of packets that failed authentication so far.
     var onUnauthenticated: ((Int) -> Void)?
-    /// Called when `audioSlots` has changed. It must not change the slots before it returns.
+    /// Called when `audioSlots` or `carries` may have changed. It must not change the slots before it returns.
     var onAudioSlots: (() -> Void)?
 
     init(
@@ -223,6 +223,9 @@ final class DownSession {
     /// How many of the audio slots the link carries.
     var audioSlots: Int { slotChoice.slots }
 
+    /// Whether the link carries an audio stream, at least without others. One that is silent counts with its last rate.
+    func carries(_ stream: PublishedStream) -> Bool { slotChoice.carries(stream.expectedRate ?? Self.unknownAudio) }
+
     /// The audio slots are the first receivers.
     var hasFreeAudioSlot: Bool {
         heardStreams.count < audioSlots
@@ -309,24 +312,43 @@ final class DownSession {
         }
     }
 
-    /// Chooses how many streams the client hears. A link that carries nothing for a moment says nothing about that, and neither does
-    /// an estimate of the client itself, which is hardly higher than the rate that arrives.
+    /// Chooses how many streams the client hears, and which are too large.
     private func chooseSlots(among sounds: [Double]) {
-        guard let target, target > 0, peer.lastReport != nil else { return }
+        guard let target = audioTarget() else { return }
         let before = slotChoice.slots
         let isProbed = peer.canPad
         // Losses without a queue do not become fewer with fewer streams.
         let isQueueing = peer.isQueueing
-        slotChoice.follow(
-            Double(target), sounds, isProbed: isProbed, isCongested: isQueueing && peer.isCongested,
+        let isAnother = slotChoice.follow(
+            target, sounds, isProbed: isProbed, isCongested: isQueueing && peer.isCongested,
             isQueueing: isQueueing, now: settings.loop.now)
-        if slotChoice.slots != before { onAudioSlots?() }
+        if isAnother { onAudioSlots?() }
         // Audio alone cannot have padding, which shows whether the link carries one more.
         guard slotChoice.slots < before, !isProbed else { return }
         consumers.first { consumer in
             consumer.isVideo && !consumer.hasSender
                 && consumer.accepted?.contains { $0.retransmissionPayloadType != nil } == true
         }?.prepare()
+    }
+
+    /// While nothing but audio is sent for so long, and reports not older than that arrive, audio fills the link.
+    private static let overload = TimeInterval.seconds(2)
+    private static let recentReport = TimeInterval.milliseconds(500)
+    private var overloadedSince: MonotonicTime?
+
+    /// The rate by which the streams to hear are chosen. A link that carries nothing for a moment says nothing about that, and neither
+    /// does an estimate of the client itself, which is hardly higher than the rate that arrives.
+    private func audioTarget() -> Double? {
+        guard let target, let report = peer.lastReport else { return nil }
+        let now = settings.loop.now
+        guard target == 0, now - report < Self.recentReport else {
+            overloadedSince = nil
+            return target > 0 ? Double(target) : nil
+        }
+        let since = overloadedSince ?? now
+        overloadedSince = since
+        guard now - since >= Self.overload else { return nil }
+        return peer.statistics.session.sending.map { Double($0.estimatedBitsPerSecond) }
     }
 
     /// Between two choices of all layers. Each estimate of the link causes one, too.

@@ -200,10 +200,21 @@ extension CongestionController {
 
     /// REMB.
     public func received(_ estimate: ReceiverEstimate, now: MonotonicTime) {
-        let rate = DataRate(bitsPerSecond: Double(estimate.bitsPerSecond))
-        receiverLimit = rate > .zero ? rate : .unlimited
+        guard estimate.bitsPerSecond > 0 else { return endReceiverLimit(now: now) }
+        limit(to: DataRate(bitsPerSecond: Double(estimate.bitsPerSecond)), now: now)
+    }
+
+    /// An estimate about what the receiver gets limits the rate from now on.
+    public func limit(to rate: DataRate, now: MonotonicTime) {
+        receiverLimit = rate
         // Without transport-wide feedback, nothing else lifts the rate.
         if firstFeedback == nil { current = min(max(current, rate), settings.maximum) }
+        conclude(now: now)
+    }
+
+    /// No estimate about what the receiver gets limits the rate any longer.
+    public func endReceiverLimit(now: MonotonicTime) {
+        receiverLimit = .unlimited
         conclude(now: now)
     }
 

@@ -34,8 +34,8 @@ public enum PeerSessionEvent: Sendable, Equatable {
     /// A new round trip time.
     case roundTrip(TimeInterval)
     /// How fast all streams together should send from now on, with headers and repairs. 0 while so much is on its way
-    /// without any report that only audio should be sent. At least once a second while packets are on their way. Only for
-    /// peers that accept transport-wide numbers.
+    /// without any report that only audio should be sent. At least once a second while packets are on their way. Not before
+    /// something shows how much the path carries.
     case sendingRate(bitsPerSecond: Int)
     /// No authenticated packet arrived for `PeerSessionConfiguration.silence`. The connection may recover.
     case silent
@@ -232,7 +232,7 @@ public struct DroppedDatagrams: Sendable, Equatable {
 public struct PeerSessionStatistics: Sendable, Equatable {
     public var roundTrip: TimeInterval?
     public var dropped = DroppedDatagrams()
-    /// Nil while the peer accepts no transport-wide numbers.
+    /// Nil while nothing shows how much the path carries.
     public var sending: SendingStatistics?
 }
 

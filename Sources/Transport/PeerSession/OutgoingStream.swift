@@ -36,6 +36,8 @@ final class OutgoingStream {
     private var packetsAtReports = (before: 0, last: 0)
     /// The extended sequence number of the peer's last report.
     private var reportedNumber: UInt32?
+    /// How many packets the peer's last report covers, by its numbers.
+    private(set) var newlyReported = 0
     private var lastCommand: UInt8?
     /// The payload types of RED that the peer accepts, by those of the stream.
     var redundancyTypes: [UInt8: UInt8]
@@ -446,6 +448,7 @@ final class OutgoingStream {
         statistics.remoteFractionLost = Double(block.fractionLost) / 256
         let step = reportedNumber.map { Int(Int32(bitPattern: block.extendedHighestSequence &- $0)) }
         statistics.expectedLoss.report(statistics.remoteFractionLost, packets: step ?? statistics.packets)
+        newlyReported = min(max(step ?? statistics.packets, 0), statistics.packets)
         reportedNumber = block.extendedHighestSequence
         hasNewReport = true
         statistics.remoteLost = block.cumulativeLost

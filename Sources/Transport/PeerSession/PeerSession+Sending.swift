@@ -1,18 +1,23 @@
 internal import CongestionControl
 public import RTP
 
-// How fast to send to a peer that accepts transport-wide numbers or estimates by itself, and the reports of a peer's numbers.
+// How fast to send to a peer, and the reports of a peer's numbers.
 extension PeerSession {
     /// Sets what all streams together can use, with headers, in bits per second. Nil before there is media. Probes measure
-    /// up to twice that. Does nothing without transport-wide numbers.
+    /// up to twice that.
     public func setDemand(bitsPerSecond: Int?, now: MonotonicTime) {
+        demand = bitsPerSecond
         guard let control else { return }
         control.setDemand(bitsPerSecond, now: now)
         pace(now: now)
     }
 
     /// Packets take another way from now on, for which no estimate holds.
-    public func routeChanged(now: MonotonicTime) { control?.routeChanged(now: now) }
+    public func routeChanged(now: MonotonicTime) {
+        streams.pathReports = ReportEstimate()
+        control?.routeChanged(now: now)
+        followReports(now: now)
+    }
 
     /// This process stood still until now, so that no socket was read and no timer fired. Call it before the first
     /// datagram after that.
@@ -104,17 +109,30 @@ extension PeerSession {
             let planned = stream.planRepeat(
                 of: number, roundTrip: streams.roundTrip, now: now, hasRoom: control.hasRoomToRepeat)
             guard let packet = planned else { return }
+            let length = stream.length(of: packet, isRepeat: true)
+            streams.pathReports.sent(bytes: length + SendingControl.overhead, now: now)
             let isGranted = control.enqueue(
-                PacedPacket(sender: stream.id, packet: packet, role: .repeated),
-                length: stream.length(of: packet, isRepeat: true), kind: .retransmission, now: now)
+                PacedPacket(sender: stream.id, packet: packet, role: .repeated), length: length,
+                kind: .retransmission, now: now)
             if !isGranted { pace(now: now) }
             return
         }
         guard let packet = stream.planRepeat(of: number, roundTrip: streams.roundTrip, now: now) else { return }
+        streams.pathReports.sent(
+            bytes: stream.length(of: packet, isRepeat: true) + SendingControl.overhead, now: now)
         let isSealed = stream.writeRepeat(of: packet, in: &scratch.head) { head, rest in
             srtp.protectRTP(&head, rest, into: &outgoing)
         }
         if isSealed != true { streams.dropped.unprotectable += 1 }
+    }
+
+    /// Begins another stream on the sender: earlier packets are not resent, and the clock is cleared.
+    public func forget(_ id: SenderID) {
+        guard let stream = streams.sender(id) else { return }
+        control?.grantAll(of: id)
+        seal(into: &outgoing)
+        stream.forgetSent()
+        stream.clearClock()
     }
 
     /// Interrupts the sender's stream: none of its frames is resent. Requests for earlier packets get empty ones, because a
@@ -166,7 +184,29 @@ extension PeerSession {
             default: continue
             }
         }
+        followReports(now: now)
         if control != nil { pace(now: now) }
+    }
+
+    /// Follows the losses that the peer reports, or that it reports nothing, as long as nothing else shows how much the path
+    /// carries.
+    func followReports(now: MonotonicTime) {
+        guard !streams.hasNumbers, control?.hasEstimate != true,
+            control != nil || streams.pathReports.rate.isLimited
+        else { return }
+        followPath(now: now) { $0.follow(streams.pathReports, now: now) }
+    }
+
+    /// Lets the control follow what the peer tells about the path. Without a control, one begins.
+    private func followPath(now: MonotonicTime, _ follow: (SendingControl) -> Void) {
+        if let control { return follow(control) }
+        // Before those that the pacer holds.
+        seal(into: &outgoing)
+        let control = SendingControl(startSettings, burst: streams.configuration.pacingBurst)
+        if let demand { control.setDemand(demand, now: now) }
+        follow(control)
+        self.control = control
+        beginControl(now: now)
     }
 
     /// A list of a REMB may have 255 streams, and its kept estimates are compared with each other. So they keep the streams of
@@ -177,12 +217,8 @@ extension PeerSession {
             estimate.sources = streams.sentSources(of: estimate.sources)
             guard !estimate.sources.isEmpty else { return }
         }
-        if control == nil {
-            // Before those that the pacer holds.
-            seal(into: &outgoing)
-            beginControl(now: now)
-        }
-        control?.received(estimate, others: streams.audioRate(without: estimate.sources), now: now)
+        let others = streams.audioRate(without: estimate.sources)
+        followPath(now: now) { $0.received(estimate, others: others, now: now) }
     }
 
     func noteArrival(

@@ -36,8 +36,10 @@ public final class PeerSession {
     @exclusivity(unchecked) private var isHandshakeReleased = false
     @exclusivity(unchecked) private var liveness: Liveness
     let scratch: SessionScratch
-    /// How fast to send. Nil while the peer accepts no transport-wide numbers.
+    /// How fast to send. Nil while nothing shows how much the path carries.
     @exclusivity(unchecked) var control: SendingControl?
+    /// The rate that all streams together can use, for a control that begins later.
+    @exclusivity(unchecked) var demand: Int?
     /// When there was last a queue on the path, and how many copies a packet may carry since the last choice.
     @exclusivity(unchecked) var queuedAt: MonotonicTime?
     @exclusivity(unchecked) var mostCopies = 2
@@ -412,6 +414,7 @@ public final class PeerSession {
         }
         if !stream.hasSent, stream.clock != nil { nextReport = now }
         let (packet, length) = stream.note(payload, of: store, rewrite, now: now)
+        streams.pathReports.sent(bytes: length + SendingControl.overhead, now: now)
         if let control {
             hold(packet, length: length, of: stream, control, now: now)
         } else {
@@ -443,15 +446,6 @@ public final class PeerSession {
 
     /// Stops the sender's reports until its next `setClock`.
     public func clearClock(_ id: SenderID) { streams.sender(id)?.clearClock() }
-
-    /// Begins another stream on the sender: earlier packets are not resent, and the clock is cleared.
-    public func forget(_ id: SenderID) {
-        guard let stream = streams.sender(id) else { return }
-        control?.grantAll(of: id)
-        seal(into: &outgoing)
-        stream.forgetSent()
-        stream.clearClock()
-    }
 
     /// Begins another stream on the receiver at this number. Earlier packets are dropped and no longer requested.
     /// Returns the number as positions count it, or nil before the first packet.
@@ -503,6 +497,7 @@ public final class PeerSession {
                 let reports = streams.reports(now: now)
                 noteLosses(reports)
                 sendControl(reports + streams.feedback(now: now))
+                followReports(now: now)
             }
         } else {
             sendFeedback(now: now)

@@ -21,10 +21,11 @@ struct PacedPacket {
 /// How fast one session sends: the congestion controller, the pacer, and the packets that the pacer holds.
 ///
 /// A session has one from the first stream whose peer accepts transport-wide numbers or the times of sending, and from the
-/// first estimate of another peer. Then all its media passes through here. Audio is never held, and no packet longer than `Pacer.longestHold`.
+/// first estimate or congestion of another peer. Then all its media passes through here. Audio is never held, and no packet
+/// longer than `Pacer.longestHold`.
 final class SendingControl {
     /// The headers of UDP and IPv4, and the tag of SRTP.
-    private static let overhead = 28 + 16
+    static let overhead = 28 + 16
     private static let datagramOverhead = 28
     /// Timers closer to each other than this are one.
     private static let resolution = TimeInterval.microseconds(200)
@@ -59,7 +60,9 @@ final class SendingControl {
     /// When the padding of the search changes by itself.
     @exclusivity(unchecked) private var searchChange = MonotonicTime.never
     /// Whether the peer has sent REMB.
-    @exclusivity(unchecked) private var hasEstimate = false
+    @exclusivity(unchecked) private(set) var hasEstimate = false
+    /// Whether the peer's receiver reports show congestion. Nil while they do not count.
+    @exclusivity(unchecked) private var reportsCongestion: Bool?
     /// When the last transport feedback arrived. Nil before the first.
     @exclusivity(unchecked) private(set) var lastReport: MonotonicTime?
     /// Since when the path has had a queue, and whether that has been for long.
@@ -180,7 +183,11 @@ final class SendingControl {
         if !hasBegun { asked = now }
         hasBegun = true
         isStale = true
-        if hasNumbers { self.hasNumbers = true }
+        if hasNumbers, !self.hasNumbers {
+            self.hasNumbers = true
+            if reportsCongestion != nil, !hasEstimate { controller.endReceiverLimit(now: now) }
+            reportsCongestion = nil
+        }
         guard hasNumbers, canPad, !hasProbed else { return }
         hasProbed = true
         controller.begin(now: now)
@@ -213,6 +220,13 @@ final class SendingControl {
         isStale = true
     }
 
+    /// Follows the receiver reports of a peer that sends nothing else about the path.
+    func follow(_ reports: ReportEstimate, now: MonotonicTime) {
+        reportsCongestion = reports.isCongested
+        controller.limit(to: reports.rate, now: now)
+        isStale = true
+    }
+
     /// - Parameter bitsPerSecond: that all streams together can use. Nil before there is media.
     func setDemand(_ bitsPerSecond: Int?, now: MonotonicTime) {
         let demand = bitsPerSecond.map { DataRate(bitsPerSecond: Double(max(0, $0))) }
@@ -229,6 +243,7 @@ final class SendingControl {
 
     /// Packets take another way from now on.
     func routeChanged(now: MonotonicTime) {
+        (queuedSince, isQueueLasting) = (nil, false)
         if hasBegun { controller.routeChanged(now: now) }
     }
 
@@ -268,6 +283,7 @@ final class SendingControl {
     /// A peer that sends REMB alone knows that itself: the path carries less if its estimate is below the demand.
     var isCongested: Bool {
         if lastReport == nil, hasEstimate { return controller.control.target < demand }
+        if let reportsCongestion { return reportsCongestion }
         return controller.control.isPaused || controller.isUnanswered || isQueueLasting
             || controller.path.queue > Self.longestKeyframe || controller.lossRatio > Self.congestedLoss
     }

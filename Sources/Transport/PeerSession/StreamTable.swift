@@ -1,3 +1,4 @@
+internal import CongestionControl
 import RTP
 
 /// The senders and receivers of a session, and their SSRCs. Independent of DTLS and SRTP, so that the path of a packet
@@ -31,6 +32,8 @@ final class StreamTable {
     var random: RandomSource
     @exclusivity(unchecked) var dropped = DroppedDatagrams()
     @exclusivity(unchecked) var events = EventQueue()
+    /// The path by the peer's receiver reports.
+    @exclusivity(unchecked) var pathReports = ReportEstimate()
     /// Measured by sender reports, else by NACKs and their responses.
     @exclusivity(unchecked) var reportedRoundTrip = RoundTripEstimate()
     @exclusivity(unchecked) private var repairRoundTrip = RepairRoundTrip()
@@ -480,8 +483,10 @@ final class StreamTable {
 
     private func receive(_ blocks: [ReportBlock], now: MonotonicTime) {
         for block in blocks {
-            guard let stream = sender(block.ssrc), let sample = stream.receive(block, now: now) else { continue }
-            measured(sample)
+            guard let stream = sender(block.ssrc) else { continue }
+            if let sample = stream.receive(block, now: now) { measured(sample) }
+            pathReports.reported(
+                lost: Double(block.fractionLost) / 256, of: stream.newlyReported, roundTrip: roundTrip, now: now)
         }
     }
 
