@@ -165,7 +165,7 @@ extension Pad {
         let isReplaced = AtomicBool()
         attach(GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM) { pad, info, _ in
             guard info.event.pointee.type == GST_EVENT_SEGMENT else { return GST_PAD_PROBE_OK }
-            // A thread may push a segment before the pad is linked. What is dropped comes again before the next buffer.
+            // A thread may push a segment before the pad is linked. GStreamer sends it again before the next buffer.
             if let input = gst_pad_get_peer(pad) {
                 defer { gst_object_unref(input) }
                 if !isReplaced.exchange(true) {
