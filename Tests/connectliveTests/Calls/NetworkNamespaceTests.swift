@@ -46,6 +46,12 @@ import TestSupport
         try expect("a_nat_that_gets_another_address_is_survived")
     }
 
+    /// One Chromium sends three temporal layers, and another one logs the packets that its link carries.
+    @Test(arguments: ["vp8", "vp9"])
+    func `a narrow viewer of a browser gets fewer temporal layers, and all that those depend on`(codec: String) throws {
+        try expect("a_narrow_viewer_of_a_browser_gets_fewer_temporal_layers_of_\(codec)", seconds: 240)
+    }
+
     @Test func `a server on one address announces only that address`() throws {
         try expect("a_server_on_one_address_gives_that_address_alone")
     }

@@ -17,6 +17,7 @@ import tempfile
 import time
 import traceback
 
+import layers
 import translation
 from calls import (KEY, NOTICED, PATTERN, RATE, SECRET, SILENCE, expect_nobody_left, publish, read_report, serve,
                    three_hosts, turn_server, view, watcher)
@@ -360,6 +361,7 @@ BEHAVIOURS = [
     a_call_whose_udp_is_blocked_goes_on_through_turn,
     without_udp_and_turn_a_sentence_says_what_to_do,
     *translation.BEHAVIOURS,
+    *layers.BEHAVIOURS,
     a_server_on_one_address_gives_that_address_alone,
     a_server_on_loopback_stays_on_its_machine,
     a_page_elsewhere_has_a_token_only_of_an_open_server,

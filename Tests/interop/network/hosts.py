@@ -174,6 +174,12 @@ class Host:
             ip("route", "replace", f"{self.network.prefix}0/24", "dev", "eth0", "src", self.address, "rto_min",
                f"{200 + milliseconds}ms")
 
+    def narrow(self, rate):
+        """Delivers no more than this to the host, such as `350kbit`, with a queue of up to 0.4 s."""
+        done = subprocess.run(["/usr/sbin/tc", "qdisc", "add", "dev", self.port, "root", "tbf", "rate", rate,
+                               "burst", "5kb", "latency", "400ms"], capture_output=True, text=True)
+        expect(done.returncode == 0, f"tc failed: {done.stderr.strip()}")
+
     def set_cable(self, is_plugged):
         ip("link", "set", self.port, "up" if is_plugged else "down")
 
