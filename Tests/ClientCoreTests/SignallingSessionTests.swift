@@ -199,3 +199,16 @@ extension SignallingSession.Output {
     _ = try session.resumed(body, now: at(1))
     #expect(session.receive(message, now: at(2)).count == 1)
 }
+
+@Test func `the reply to a resumption shows that the server is there, before the next ping does`() throws {
+    var session = session()
+    session.keep()
+    session.suspend()
+    let (id, _) = session.resume(token: "a", participant: "p-1", secret: "s", now: at(3))
+    let answer = #"{"type":"resumed","id":\#(id),"secret":"t","received":0}"#
+    let reply = try #require(session.receive(answer, now: at(3.1)).first)
+    guard case .answer(id, .success(.resumed(let body))) = reply else { return #expect(Bool(false), "\(reply)") }
+    #expect(session.answered == .zero)
+    _ = try session.resumed(body, now: at(3.1))
+    #expect(session.answered == at(3))
+}

@@ -44,6 +44,19 @@ window.RTCPeerConnection = class extends RTCPeerConnection {
 };
 """
 
+# Lets Chromium log each packet as text2pcap reads it.
+RTP_DUMP = ["--enable-logging=stderr", "--vmodule=srtp_session=3",
+            "--force-fieldtrials=WebRTC-Debugging-RtpDump/Enabled/"]
+
+# Video without simulcast is encoded in three temporal layers.
+TEMPORAL_LAYERS = """
+const addTransceiver = RTCPeerConnection.prototype.addTransceiver;
+RTCPeerConnection.prototype.addTransceiver = function(track, { sendEncodings, ...init } = {}) {
+    const layered = sendEncodings?.length === 1 ? [{ ...sendEncodings[0], scalabilityMode: 'L1T3' }] : sendEncodings;
+    return addTransceiver.call(this, track, { ...init, ...layered && { sendEncodings: layered } });
+};
+"""
+
 # The server reports so many losses of what the page sends.
 REPORT_LOSS = """
 const getStats = RTCRtpSender.prototype.getStats;
@@ -93,6 +106,8 @@ def arguments():
                         help="N packets of audio come with copies, and our audio is sent with copies (RED)")
     parser.add_argument("--report-loss", type=float, default=0, metavar="SHARE",
                         help="let the page believe that the server reports these losses, 0 to 1")
+    parser.add_argument("--temporal-layers", action="store_true",
+                        help="send video that has no simulcast in three temporal layers (L1T3)")
     parser.add_argument("--then-refuse", action="store_true",
                         help="open the page once more afterwards, where the browser refuses camera and microphone")
     parser.add_argument("--then-lose-camera", action="store_true",
@@ -123,6 +138,8 @@ def arguments():
                         help="delay what is seen, as a network does that repairs a lot of it")
     parser.add_argument("--screenshot", metavar="PNG")
     parser.add_argument("--window", default="1280x800", metavar="WxH")
+    parser.add_argument("--rtp-dump", metavar="FILE",
+                        help="write the browser's log to a file, with each packet of RTP and RTCP before encryption")
     parser.add_argument("--flag", action="append", default=[], help="one more for Chromium, as in --flag=--lang=de")
     return parser.parse_args()
 
@@ -145,7 +162,12 @@ def start(options, folder):
     for flag in flags + options.flag:
         settings.add_argument(flag)
     settings.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(service=Service(executable_path=driver), options=settings)
+    service = Service(executable_path=driver)
+    if options.rtp_dump:
+        for argument in RTP_DUMP:
+            settings.add_argument(argument)
+        service = Service(executable_path=driver, service_args=["--enable-chrome-logs"], log_path=options.rtp_dump)
+    browser = webdriver.Chrome(service=service, options=settings)
     browser.set_script_timeout(10)
     width, height = (int(number) for number in options.window.split("x"))
     # The window has a minimum width; a phone's width needs overridden metrics.
@@ -156,6 +178,8 @@ def start(options, folder):
         browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": DELAY_VIDEO % options.delay_video})
     if options.report_loss:
         browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": REPORT_LOSS % options.report_loss})
+    if options.temporal_layers:
+        browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": TEMPORAL_LAYERS})
     if options.relay:
         browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": RELAY_ALONE})
     return browser

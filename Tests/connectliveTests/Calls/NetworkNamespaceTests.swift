@@ -26,6 +26,32 @@ import TestSupport
         try expect("without_udp_and_turn_a_sentence_says_what_to_do")
     }
 
+    @Test func `a publisher and a viewer behind a NAT have a call, and doctor prints its public address`() throws {
+        try expect("a_publisher_and_a_viewer_behind_a_nat_have_a_call")
+    }
+
+    @Test func `a server behind a NAT is reached at its public address`() throws {
+        try expect("a_server_behind_a_nat_is_reached_at_its_public_address")
+    }
+
+    @Test func `a server with full ICE behind a NAT reaches a client at the address that STUN tells`() throws {
+        try expect("a_server_that_checks_addresses_reaches_a_client_at_the_one_that_stun_tells")
+    }
+
+    @Test func `a NAT that translates UDP to other ports during a call is survived, unseen by others`() throws {
+        try expect("a_nat_that_translates_udp_to_other_ports_is_survived")
+    }
+
+    @Test func `a NAT that gets another address during a call is survived, unseen by others`() throws {
+        try expect("a_nat_that_gets_another_address_is_survived")
+    }
+
+    /// One Chromium sends three temporal layers, and another one logs the packets that its link carries.
+    @Test(arguments: ["vp8", "vp9"])
+    func `a narrow viewer of a browser gets fewer temporal layers, and all that those depend on`(codec: String) throws {
+        try expect("a_narrow_viewer_of_a_browser_gets_fewer_temporal_layers_of_\(codec)", seconds: 240)
+    }
+
     @Test func `a server on one address announces only that address`() throws {
         try expect("a_server_on_one_address_gives_that_address_alone")
     }

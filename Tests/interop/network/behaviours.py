@@ -3,9 +3,9 @@
 
     behaviours.py --connectlive .build/debug/connectlive [--list] [BEHAVIOUR ...]
 
-Runs those named, else all; prints a line for each and exits 0 if all are as they should be. Needs Debian's iproute2, and
-root or a kernel that lets users make namespaces of their own. When this program ends, however it does, so does everything
-that it started, and the networks go with it."""
+Runs those named, else all; prints a line for each and exits 0 if all are as they should be. Needs Debian's iproute2,
+nftables and conntrack, and root or a kernel that lets users make namespaces of their own. When this program ends, however it
+does, so does everything that it started, and the networks go with it."""
 import argparse
 import contextlib
 import json
@@ -17,50 +17,14 @@ import tempfile
 import time
 import traceback
 
+import layers
+import translation
+from calls import (KEY, NOTICED, PATTERN, RATE, SECRET, SILENCE, expect_nobody_left, publish, read_report, serve,
+                   three_hosts, turn_server, view, watcher)
 from hosts import Broken, Network, expect, wait_for
-from room import PORT, Participant, is_reachable, request, sign_in
+from room import PORT, Participant, is_reachable, request
 
-SERVICE, SECRET = "service-of-the-test", "secret-of-the-test"
-KEY = {"CONNECTLIVE_SERVICE_ID": SERVICE, "CONNECTLIVE_SERVICE_SECRET": SECRET}
-# Small enough for a shared machine to keep up.
-PATTERN = ("--room", "r", "--test-pattern", "--size", "320x240", "--fps", "15")
-RATE = 15
 CUT = 5.0
-# The time within which a silent participant or server is given up.
-NOTICED = 10.0
-# The least of it: before that, the other end may only be slow.
-SILENCE = 9.0
-
-
-def serve(host, *flags):
-    server = host.start("serve", *flags, **KEY)
-    server.wait_for_line("Serving rooms at ws://")
-    return server
-
-
-def publish(host, server, *flags):
-    """By flags, as `view` below does it by the environment."""
-    return host.start("publish", *PATTERN, "--server", f"ws://{server.address}:{PORT}", "--service-id", SERVICE,
-                      "--service-secret", SECRET, *flags)
-
-
-def view(host, server, *flags):
-    return host.start("view", "--room", "r", "--no-window", "--report", "report.json", *flags,
-                      **KEY | {"CONNECTLIVE_SERVER": f"ws://{server.address}:{PORT}"})
-
-
-def watcher(host, address):
-    """Sees on the server's own host, where nothing is cut, what others would be told."""
-    return Participant(host, address, sign_in(host, address, SERVICE, SECRET), "r")
-
-
-def read_report(host):
-    with open(os.path.join(host.folder, "report.json"), encoding="utf-8") as file:
-        return json.load(file)
-
-
-def three_hosts(network):
-    return network.host("server"), network.host("publisher"), network.host("viewer")
 
 
 def a_server_on_all_addresses_is_used_from_other_machines(network):
@@ -105,16 +69,6 @@ def a_network_with_ipv6_alone_carries_a_room(network):
     publishing.interrupt()
     program.interrupt()
     return f"{report['framesRendered']} frames"
-
-
-def turn_server(host, secret):
-    """coturn at the address of a host, with the secret of credentials that expire."""
-    program = host.start_other("turnserver", "-n", "--listening-ip", host.address, "--relay-ip", host.address, "--no-cli",
-                               "--no-tls", "--no-dtls", "--realm", "test", "--use-auth-secret",
-                               "--static-auth-secret", secret, "--pidfile", os.path.join(host.folder, "pid"),
-                               "--db", os.path.join(host.folder, "db"), "--log-file", os.path.join(host.folder, "log"))
-    wait_for(lambda: is_reachable(host, host.address, 3478), 20, "turnserver")
-    return program
 
 
 def where_udp_is_blocked_media_goes_through_turn_over_tcp(network):
@@ -285,11 +239,6 @@ def a_process_that_is_stopped_for_five_seconds_goes_on(network):
     return "the server, the publisher and the viewer each went on"
 
 
-def expect_nobody_left(seen):
-    left = [message for _, message in seen.messages if message["type"] == "participantLeft"]
-    expect(not left, f"the others saw {left}")
-
-
 def a_longer_cut_is_survived(network):
     server, publisher, viewer = three_hosts(network)
     serve(server, "--listen", f"0.0.0.0:{PORT}")
@@ -411,6 +360,8 @@ BEHAVIOURS = [
     where_udp_is_blocked_media_goes_through_turn_over_tcp,
     a_call_whose_udp_is_blocked_goes_on_through_turn,
     without_udp_and_turn_a_sentence_says_what_to_do,
+    *translation.BEHAVIOURS,
+    *layers.BEHAVIOURS,
     a_server_on_one_address_gives_that_address_alone,
     a_server_on_loopback_stays_on_its_machine,
     a_page_elsewhere_has_a_token_only_of_an_open_server,

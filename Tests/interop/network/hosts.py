@@ -17,6 +17,10 @@ import time
 
 NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 PREFIX = "10.77.0."
+# For documentation (RFC 5737), and public to connectlive: how hosts on the Internet are addressed.
+PUBLIC = "203.0.113."
+# Linux gives no program that asks for any port this one or a higher one.
+FIRST_RARE_PORT = 61000
 # Without root's privileges, also those within a namespace: users of connectlive have none.
 AS_A_USER = ["setpriv", "--pdeathsig", "KILL", "--bounding-set=-all", "--inh-caps=-all"]
 libc = ctypes.CDLL(None, use_errno=True)
@@ -62,12 +66,29 @@ class Network:
     def __init__(self, folder, environment):
         self.folder, self.environment = folder, environment
         self.outside, self.hosts, self.programs, self.participants = namespace(), {}, [], []
-        ip("link", "add", "switch", "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
-        ip("link", "set", "switch", "up")
+        self.prefix, self.switches, self.ports = PREFIX, [], []
+        self.add_switch("switch")
 
-    def host(self, name):
-        self.hosts[name] = host = Host(self, name, f"{PREFIX}{len(self.hosts) + 1}")
+    def add_switch(self, name):
+        ip("link", "add", name, "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
+        ip("link", "set", name, "up")
+        self.switches.append(name)
+
+    def host(self, name, behind=None):
+        """A host on the switch, or on the private network behind a router."""
+        number = len(self.hosts) + 1
+        if behind:
+            host = Host(self, name, f"{behind.prefix}{number}", behind.switch)
+            with host:
+                ip("route", "add", "default", "via", f"{behind.prefix}254")
+        else:
+            host = Host(self, name, f"{self.prefix}{number}")
+        self.hosts[name] = host
         return host
+
+    def router(self, name):
+        self.hosts[name] = router = Router(self, name, f"{self.prefix}{len(self.hosts) + 1}")
+        return router
 
     def set_switch(self, is_on):
         """Off, everything between the hosts vanishes without a word to any of them."""
@@ -80,30 +101,37 @@ class Network:
             program.kill()
         for host in self.hosts.values():
             os.close(host.namespace)
-        ip("link", "delete", "switch")
-        for host in self.hosts.values():
+        for switch in self.switches:
+            ip("link", "delete", switch)
+        for port in self.ports:
             # A namespace disappears a little after its last program, and so does its end of the cable.
-            subprocess.run(["ip", "link", "delete", host.port], capture_output=True)
+            subprocess.run(["ip", "link", "delete", port], capture_output=True)
         os.close(self.outside)
 
 
 class Host:
     """`with host:` is in its namespace: programs started and sockets opened there stay there."""
 
-    def __init__(self, network, name, address):
+    def __init__(self, network, name, address, switch="switch"):
         self.network, self.name, self.address, self.port = network, name, address, f"to-{name}"
         self.folder = os.path.join(network.folder, name)
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         check(libc.unshare(NEW_NETWORK))
         self.namespace = namespace()
         check(libc.setns(network.outside, NEW_NETWORK))
-        ip("link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns",
-           f"/proc/self/fd/{self.namespace}", keep=[self.namespace])
-        ip("link", "set", self.port, "master", "switch", "up")
         with self:
             ip("link", "set", "lo", "up")
-            ip("address", "add", f"{address}/24", "dev", "eth0")
-            ip("link", "set", "eth0", "up")
+        self.plug("eth0", self.port, switch, address)
+
+    def plug(self, device, port, switch, address):
+        """Lays a cable from a device of the host to a port of the switch."""
+        ip("link", "add", port, "type", "veth", "peer", "name", device, "netns", f"/proc/self/fd/{self.namespace}",
+           keep=[self.namespace])
+        ip("link", "set", port, "master", switch, "up")
+        self.network.ports.append(port)
+        with self:
+            ip("address", "add", f"{address}/24", "dev", device)
+            ip("link", "set", device, "up")
 
     def __enter__(self):
         check(libc.setns(self.namespace, NEW_NETWORK))
@@ -143,8 +171,14 @@ class Host:
     def set_distance(self, milliseconds):
         """Makes TCP retransmit as late as on a path with this round trip. The path itself stays as fast as before."""
         with self:
-            ip("route", "replace", f"{PREFIX}0/24", "dev", "eth0", "src", self.address, "rto_min",
+            ip("route", "replace", f"{self.network.prefix}0/24", "dev", "eth0", "src", self.address, "rto_min",
                f"{200 + milliseconds}ms")
+
+    def narrow(self, rate):
+        """Delivers no more than this to the host, such as `350kbit`, with a queue of up to 0.4 s."""
+        done = subprocess.run(["/usr/sbin/tc", "qdisc", "add", "dev", self.port, "root", "tbf", "rate", rate,
+                               "burst", "5kb", "latency", "400ms"], capture_output=True, text=True)
+        expect(done.returncode == 0, f"tc failed: {done.stderr.strip()}")
 
     def set_cable(self, is_plugged):
         ip("link", "set", self.port, "up" if is_plugged else "down")
@@ -169,6 +203,60 @@ class Host:
         program = Program(self, arguments, environment)
         self.network.programs.append(program)
         return program
+
+
+class Router(Host):
+    """Translates addresses (NAT): hosts behind it have private ones, and others see the router's own."""
+
+    def __init__(self, network, name, address):
+        super().__init__(network, name, address)
+        self.switch, self.prefix, self.forwarded = f"behind-{name}", f"192.168.{len(network.switches)}.", []
+        network.add_switch(self.switch)
+        self.plug("eth1", f"in-{name}", self.switch, f"{self.prefix}254")
+        with self, open("/proc/sys/net/ipv4/ip_forward", "w", encoding="ascii") as forwarding:
+            forwarding.write("1")
+        self.translate("masquerade")
+
+    def translate(self, udp):
+        """Sets the rules for new connections. Those that there are keep their addresses and ports."""
+        rules = f"""table ip nat
+            delete table ip nat
+            table ip nat {{
+                chain leaving {{
+                    type nat hook postrouting priority srcnat
+                    oifname "eth0" meta l4proto udp {udp}
+                    oifname "eth0" masquerade
+                }}
+                chain arriving {{
+                    type nat hook prerouting priority dstnat
+                    {"; ".join(self.forwarded)}
+                }}
+            }}"""
+        with self:
+            done = subprocess.run(["/usr/sbin/nft", "-f", "-"], input=rules, capture_output=True, text=True)
+        expect(done.returncode == 0, f"nft failed: {done.stderr.strip()}")
+
+    def forward(self, host, *packets):
+        """Passes packets from outside, such as `udp dport 7880`, on to a host behind the router."""
+        self.forwarded += [f'iifname "eth0" {packet} dnat to {host.address}' for packet in packets]
+        self.translate("masquerade")
+
+    def conntrack(self, *words):
+        with self:
+            done = subprocess.run(["/usr/sbin/conntrack", *words], capture_output=True, text=True)
+        expect(done.returncode == 0, f"conntrack failed: {done.stderr.strip()}")
+        return done.stdout
+
+    def forget_udp(self):
+        """Translates the UDP that goes on from other ports, as after a time without packets. TCP keeps its own."""
+        self.translate(f"masquerade to :{FIRST_RARE_PORT}-65535")
+        self.conntrack("-D", "-p", "udp")
+
+    def answered_udp(self):
+        """Each translation that got an answer: the host behind the router, and the address and port outside."""
+        found = re.findall(r"src=(\S+) dst=\S+ sport=\d+ dport=\d+ src=\S+ dst=(\S+) sport=\d+ dport=(\d+)",
+                           self.conntrack("-L", "-p", "udp"))
+        return [(inside, outside, int(port)) for inside, outside, port in found]
 
 
 class OtherProgram:

@@ -33,7 +33,8 @@ struct SignallingSession {
     private(set) var isResumable = false
     /// Whether there is no socket, or one that has not resumed yet.
     private(set) var isSuspended = false
-    private var resumption: Int?
+    /// The request to resume, and when it was sent.
+    private var resumption: (id: Int, sent: MonotonicTime)?
 
     private struct Deadline {
         var kind: String
@@ -45,7 +46,7 @@ struct SignallingSession {
     private var pings: [Int: MonotonicTime] = [:]
     /// The round trip of the last ping.
     private(set) var roundTrip: RTP.TimeInterval?
-    /// When the newest ping was sent that the server has answered. `.zero` before the first.
+    /// When the newest ping or request to resume was sent that the server has answered. `.zero` before the first.
     private(set) var answered = MonotonicTime.zero
     private var lastHeard: MonotonicTime
     private var lastMedia = MonotonicTime.zero
@@ -63,7 +64,7 @@ struct SignallingSession {
     /// When to call `handleTimeout`.
     var nextTimeout: MonotonicTime {
         guard !hasEnded else { return .never }
-        guard !isSuspended else { return resumption.flatMap { deadlines[$0]?.time } ?? .never }
+        guard !isSuspended else { return resumption.flatMap { deadlines[$0.id]?.time } ?? .never }
         let deadline = deadlines.values.map(\.time).min() ?? .never
         return min(nextPing, silenceEnds, deadline)
     }
@@ -110,9 +111,9 @@ struct SignallingSession {
     mutating func resume(
         token: String, participant: String, secret: String, now: MonotonicTime
     ) -> (id: Int, text: String) {
-        if let resumption { deadlines[resumption] = nil }
+        if let resumption { deadlines[resumption.id] = nil }
         lastRequest += 1
-        resumption = lastRequest
+        resumption = (lastRequest, now)
         deadlines[lastRequest] = Deadline(kind: "resume", time: now + SignallingDeadlines.exchange)
         let resume = Resume(token: token, participant: participant, secret: secret, received: ledger.received)
         return (lastRequest, Envelope(id: lastRequest, ClientMessage.resume(resume)).json())
@@ -120,7 +121,7 @@ struct SignallingSession {
 
     /// Gives up the socket that was about to resume.
     mutating func abandonResumption() {
-        if let resumption { deadlines[resumption] = nil }
+        if let resumption { deadlines[resumption.id] = nil }
         resumption = nil
     }
 
@@ -134,6 +135,7 @@ struct SignallingSession {
             )
         }
         isSuspended = false
+        if let resumption { answered = max(answered, resumption.sent) }
         resumption = nil
         let acknowledgement = Envelope(ClientMessage.ack(ledger.acknowledge())).json()
         heard(now: now)
@@ -198,7 +200,7 @@ struct SignallingSession {
             let envelope = try Envelope<ServerMessage>(json: Data(text.utf8))
             if case .ack(let body) = envelope.message { return acknowledged(body) }
             if counts, envelope.message.isCounted { ledger.receive(length: text.utf8.count) }
-            guard !isSuspended || (resumption != nil && envelope.id == resumption) else {
+            guard !isSuspended || (resumption != nil && envelope.id == resumption?.id) else {
                 if case .closed = envelope.message { return [.message(envelope.message)] }
                 return []
             }
