@@ -30,7 +30,7 @@ extension SDKTests {
         }
 
         private func waitFor(_ what: String, _ program: TerminalProgram? = nil, _ condition: () -> Bool) async throws {
-            let isInTime = try await eventually(within: 20, condition)
+            let isInTime = await eventually(within: 20, condition)
             try #require(isInTime, "not in time: \(what)\(program.map { ", on this screen:\n\($0.text)" } ?? "")")
         }
 
