@@ -9,6 +9,9 @@ public struct ReportEstimate: Sendable {
     /// Reports are judged together until they cover so many packets, and so long beside the round trip: the losses before the
     /// last fall must not count again.
     static let packets = 20
+    /// With fewer packets, losses may exceed the threshold by chance. A share within two standard deviations above it waits for
+    /// more reports.
+    static let certainPackets = 400
     static let period = TimeInterval.milliseconds(300)
     /// A report lets the rate rise for the time since the one before, up to so long. The longest interval of a peer that runs
     /// is 8 s.
@@ -59,10 +62,18 @@ public struct ReportEstimate: Sendable {
         self.lost += min(max(lost, 0), 1) * Double(packets)
         let elapsed = judged.map { now - $0 } ?? Self.longestRise
         guard expected >= Self.packets, elapsed >= Self.period + (roundTrip ?? .zero) else { return }
-        loss = self.lost / Double(expected)
+        let share = self.lost / Double(expected)
+        guard !isUncertain(share) else { return }
+        loss = share
         follow(elapsed, now: now)
         (expected, self.lost, judged) = (0, 0, now)
         (bytes, since) = (0, nil)
+    }
+
+    private func isUncertain(_ share: Double) -> Bool {
+        let excess = share - ArrivalEstimate.congestedLoss
+        return expected < Self.certainPackets && excess > 0
+            && excess * excess < 4 * share * (1 - share) / Double(expected)
     }
 
     private mutating func follow(_ elapsed: TimeInterval, now: MonotonicTime) {

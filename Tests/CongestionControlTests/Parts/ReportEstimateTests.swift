@@ -35,6 +35,18 @@ import Testing
         #expect(abs(path.rate - 250) < 1 && path.estimate.isCongested)
     }
 
+    @Test func `losses just above a tenth count once many packets confirm them`() {
+        var path = Path()
+        path.run(seconds: 3, lost: 0.13)
+        #expect(!path.estimate.rate.isLimited && !path.estimate.isCongested)
+        path.run(seconds: 1, lost: 0.13)
+        #expect(abs(path.rate - 870) < 5 && path.estimate.isCongested, "\(path.rate)")
+        var lucky = Path()
+        lucky.run(seconds: 1, packets: 20, lost: 0.15)
+        lucky.run(seconds: 1, packets: 20, lost: 0.05)
+        #expect(!lucky.estimate.isCongested)
+    }
+
     @Test func `above a tenth of loss it falls by half of that, and below a fiftieth it rises by 8 % a second`() {
         var path = Path()
         path.run(seconds: 1, lost: 0.75)
