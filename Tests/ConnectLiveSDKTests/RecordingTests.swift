@@ -66,7 +66,8 @@ extension SDKTests {
                 let pictures = DecodedRecording("\(folder.path)/\(video)")
                 let sound = DecodedRecording("\(folder.path)/\(audio)")
                 #expect(pictures.problem == nil && sound.problem == nil)
-                #expect(pictures.numbers.count > 100 && pictures.isContinuous(but: dropped), "\(pictures.numbers.count)")
+                #expect(
+                    pictures.numbers.count > 100 && pictures.isContinuous(but: dropped), "\(pictures.numbers.count)")
                 #expect(sound.secondsOfSound > 3)
                 let offset = try start(audio, in: folder) - start(video, in: folder)
                 let delays = pictures.beepsAfterFlashes(sound.beeps, offset: offset)

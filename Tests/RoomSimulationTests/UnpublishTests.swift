@@ -83,7 +83,8 @@ struct UnpublishTests {
 
     /// Every client ends its video and publishes another one again and again, on links with loss and with cuts. At the
     /// end, all see the last video of each.
-    @Test(arguments: UInt64(1)...(Soak.isOn ? 6 : 3)) func `videos that end and begin under faults are seen by all in the end`(
+    @Test(arguments: UInt64(1)...(Soak.isOn ? 6 : 3))
+    func `videos that end and begin under faults are seen by all in the end`(
         seed: UInt64
     ) throws {
         let simulation = Simulation(seed: seed)

@@ -56,7 +56,8 @@ private func report(_ path: String) throws -> [String: Any] {
         #expect(mode[.posixPermissions] as? Int == 0o600)
         let publisher = try CommandLineTool(
             [
-                "publish", "--room", "kitchen", "--test-pattern", "--size", "640x360", "--codec", codec, "--report", "p.json",
+                "publish", "--room", "kitchen", "--test-pattern", "--size", "640x360", "--codec", codec, "--report",
+                "p.json",
             ], folder: server.folder)
         let viewer = try CommandLineTool.view(
             ["--room", "kitchen", "--report", "r.json", "--snapshot", "s.png"], folder: server.folder)

@@ -43,7 +43,10 @@ private func path(in file: String) throws -> String? {
         _ = try viewer.waitForText("Connected")
         let url = transport == "TCP" ? turn.tcp : turn.tls
         let result = try CommandLineTool.view(
-            ["--room", "r", "--ice-policy", "relay", "--report", "r.json", "--turn", url, "--turn-ca", turn.certificate],
+            [
+                "--room", "r", "--ice-policy", "relay", "--report", "r.json", "--turn", url, "--turn-ca",
+                turn.certificate,
+            ],
             folder: server.folder, environment: key)
         #expect(result.status == 0, "\(result.error)")
         let place = transport == "TCP" ? "127.0.0.1:\(turn.port)" : "localhost:\(turn.tlsPort)"
