@@ -13,8 +13,7 @@ public struct ReportEstimate: Sendable {
     /// more reports.
     static let certainPackets = 400
     static let period = TimeInterval.milliseconds(300)
-    /// A report lets the rate rise for the time since the one before, up to so long. The longest interval of a peer that runs
-    /// is 8 s.
+    /// The rate rises by the time between two judgements, up to this. A running peer reports at least every 8 s.
     static let longestRise = TimeInterval.seconds(8)
     /// The peer gets `unreported` after so long without a report of packets.
     static let patience = TimeInterval.seconds(10)
@@ -25,7 +24,7 @@ public struct ReportEstimate: Sendable {
 
     /// `.unlimited` before congestion, and after the estimate has risen beyond what sessions begin with at most.
     private var limit = DataRate.unlimited
-    /// The share that the last judged reports lack.
+    /// The share of lost packets in the last judged reports.
     private var loss = 0.0
     private var (expected, lost) = (0, 0.0)
     private var judged: MonotonicTime?

@@ -447,8 +447,9 @@ final class OutgoingStream {
         statistics.reportedAt = now
         statistics.remoteFractionLost = Double(block.fractionLost) / 256
         let step = reportedNumber.map { Int(Int32(bitPattern: block.extendedHighestSequence &- $0)) }
-        statistics.expectedLoss.report(statistics.remoteFractionLost, packets: step ?? statistics.packets)
-        newlyReported = min(max(step ?? statistics.packets, 0), statistics.packets)
+        let covered = step ?? statistics.packets
+        statistics.expectedLoss.report(statistics.remoteFractionLost, packets: covered)
+        newlyReported = min(max(covered, 0), statistics.packets)
         reportedNumber = block.extendedHighestSequence
         hasNewReport = true
         statistics.remoteLost = block.cumulativeLost

@@ -105,21 +105,18 @@ extension PeerSession {
             streams.dropped.outgoingFull += 1
             return
         }
+        let planned = stream.planRepeat(
+            of: number, roundTrip: streams.roundTrip, now: now, hasRoom: { control?.hasRoomToRepeat($0) ?? true })
+        guard let packet = planned else { return }
+        let length = stream.length(of: packet, isRepeat: true)
+        streams.pathReports.sent(bytes: length + SendingControl.overhead, now: now)
         if let control {
-            let planned = stream.planRepeat(
-                of: number, roundTrip: streams.roundTrip, now: now, hasRoom: control.hasRoomToRepeat)
-            guard let packet = planned else { return }
-            let length = stream.length(of: packet, isRepeat: true)
-            streams.pathReports.sent(bytes: length + SendingControl.overhead, now: now)
             let isGranted = control.enqueue(
                 PacedPacket(sender: stream.id, packet: packet, role: .repeated), length: length,
                 kind: .retransmission, now: now)
             if !isGranted { pace(now: now) }
             return
         }
-        guard let packet = stream.planRepeat(of: number, roundTrip: streams.roundTrip, now: now) else { return }
-        streams.pathReports.sent(
-            bytes: stream.length(of: packet, isRepeat: true) + SendingControl.overhead, now: now)
         let isSealed = stream.writeRepeat(of: packet, in: &scratch.head) { head, rest in
             srtp.protectRTP(&head, rest, into: &outgoing)
         }

@@ -49,17 +49,10 @@ struct Ports: Sendable {
             }
             try? await channel.close()
             return nil
-        } catch let error as IOError {
-            return error.errnoCode == EADDRINUSE ? .inUse : .other(error.plainReason)
         } catch {
-            return .other("\(error)")
+            return (error as? IOError)?.errnoCode == EADDRINUSE ? .inUse : .other(explain(error))
         }
     }
-}
-
-extension IOError {
-    /// The kernel's words, such as "permission denied".
-    var plainReason: String { String(cString: strerror(errnoCode)).lowercased() }
 }
 
 /// Sends each datagram back.

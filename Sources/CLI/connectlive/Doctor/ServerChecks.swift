@@ -200,14 +200,13 @@ struct STUNServer: Sendable {
     }
 
     private static func failure(_ error: any Error, at name: String) -> Finding {
-        let problem = error as? IOError
-        guard problem?.errnoCode != ECONNREFUSED else {
+        guard (error as? IOError)?.errnoCode != ECONNREFUSED else {
             return .failure(
                 "\(name) refuses UDP: no program listens there, or a firewall rejects it.",
                 fix: "Correct the port, or allow UDP to \(name) in the firewall, or name another server.")
         }
         return .failure(
-            "\(name) cannot be asked: \(problem?.plainReason ?? "\(error)").",
+            "\(name) cannot be asked: \(explain(error)).",
             fix: "Check the name and the network, or name another server.")
     }
 

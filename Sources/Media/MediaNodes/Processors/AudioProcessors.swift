@@ -121,14 +121,14 @@ package final class AudioMixerNode: NodeType, SoundHolding {
                 "latency", .integer(0...1000), default: 20, unit: "ms",
                 "Longest delay of an input after the first one; at least the longest buffer"),
             SettingContract(
-                "waiting", .integer(50...5000), default: .integer(longestWait), unit: "ms",
+                "waiting", .integer(50...5000), default: .integer(usualWaiting), unit: "ms",
                 "Audio of an input that may wait because it is ahead of the others; older audio is dropped"),
         ])
 
     /// The length of an output buffer, in seconds.
     private static let block = 0.01
-    /// In milliseconds. Received audio that arrives unevenly is held for so much longer.
-    private static let longestWait = 200 + RTPInputNode.longestAudioLatency - RTPInputNode.audioLatency
+    /// In milliseconds: 200, and the longest time by which received audio is held.
+    private static let usualWaiting = 200 + RTPInputNode.longestAudioLatency - RTPInputNode.audioLatency
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("audiomixer")

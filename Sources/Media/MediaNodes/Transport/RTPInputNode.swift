@@ -49,12 +49,9 @@ package final class RTPInputNode: NodeType, RunningNode {
 
     /// Assembles the frames of one output.
     ///
-    /// - Parameters:
-    ///   - hasFixedLatency: of audio, whether `add` had a latency.
-    ///   - keyframeNeeded: called on the pipeline's control queue.
+    /// - Parameter keyframeNeeded: called on the pipeline's control queue.
     package init(
-        _ instance: NodeInstance, output: String, capacity: Int, hasFixedLatency: Bool = false,
-        keyframeNeeded: @escaping @Sendable () -> Void
+        _ instance: NodeInstance, output: String, capacity: Int, keyframeNeeded: @escaping @Sendable () -> Void
     ) {
         self.capacity = capacity
         askForKeyframe = keyframeNeeded
@@ -65,7 +62,7 @@ package final class RTPInputNode: NodeType, RunningNode {
         control = instance.control
         encoding = instance.plan.formats[output]?.encoding ?? ""
         isVideo = Encoding.named(encoding)?.isVideo ?? true
-        followsJitter = !isVideo && !hasFixedLatency
+        followsJitter = !isVideo && instance.optionalInteger("latency") == nil
         state = Mutex(State(playout: PlayoutDelay(clockRate: isVideo ? 90_000 : Self.audioClockRate)))
         if let hold {
             // The longest delay counts downstream, and none upstream, so that the element adds nothing to its own.
@@ -176,7 +173,6 @@ package final class RTPInputNode: NodeType, RunningNode {
         let (reporter, name) = (instance.reporter, instance.name)
         return RTPInputNode(
             instance, output: "out", capacity: instance.integer("capacity"),
-            hasFixedLatency: instance.optionalInteger("latency") != nil,
             keyframeNeeded: { reporter.keyframeNeeded(name) })
     }
 

@@ -93,8 +93,7 @@ final class SubscribeNode: NodeType, RunningNode {
         parts = Mutex([:])
         for output in ["video", "audio"] where instance.has("\(output)-source") {
             let part = RTPInputNode(
-                instance, output: output, capacity: Self.capacity,
-                hasFixedLatency: instance.optionalInteger("latency") != nil
+                instance, output: output, capacity: Self.capacity
             ) { [weak self] in
                 if output == "video" { self?.requestKeyframe() }
             }

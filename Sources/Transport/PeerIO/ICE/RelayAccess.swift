@@ -5,7 +5,7 @@ internal import Glibc
 internal import PeerLoop
 internal import RTP
 
-/// Why a TURN server is `turn.unreachable`, if its name or place is the reason: the `cause` of that error.
+/// A reason in the name or place of a TURN server: the `cause` of `turn.unreachable`.
 package enum RelayPlaceProblem: Error {
     /// No name server knows the name, or none responds.
     case unknownName
