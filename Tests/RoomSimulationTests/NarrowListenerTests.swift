@@ -67,17 +67,12 @@ struct NarrowListenerTests {
         #expect(missing < 0.01, "\(missing)")
     }
 
-    /// 500 kbit/s.
-    @Test(arguments: zip([0, 3], [1, 2] as [UInt64]))
-    func `a loud stream that the link does not carry leaves the slot to another one`(loudest: Int, seed: UInt64) throws
-    {
-        let room = try Room(150_000, loudest: loudest, payload: 1200, seed: seed)
+    /// One of them sends 500 kbit/s, so that too much is on its way for anything but audio.
+    @Test func `a link that audio alone overfills carries fewer streams, too`() throws {
+        let room = try Room(150_000, loudest: 3, payload: 1200)
         defer { room.simulation.end() }
         try room.run(30)
-        let heard = try #require(room.heard.first)
-        #expect(room.heard.count == 1 && heard != loudest)
-        let missing = try room.missing(of: heard, seconds: 60)
-        #expect(missing < 0.02, "\(missing)")
+        #expect(room.heard.count == 1, "\(room.heard)")
     }
 
     @Test func `all are heard again after the link carries more`() throws {

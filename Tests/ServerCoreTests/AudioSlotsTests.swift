@@ -19,8 +19,6 @@ private final class Listener: AudioListener {
     private(set) var changes = 0
     /// Fewer on a narrow link.
     var audioSlots = 4
-    /// That its link does not carry.
-    var tooLarge: [Sound] = []
     private let work: Work
 
     init(_ work: Work) { self.work = work }
@@ -39,8 +37,6 @@ private final class Listener: AudioListener {
         work.questions += 1
         return stream.publisher === self
     }
-
-    func carries(_ stream: Sound) -> Bool { !tooLarge.contains { $0 === stream } }
 
     func hear(_ stream: Sound, insteadOf other: Sound?) {
         work.questions += 1
@@ -171,31 +167,6 @@ private final class Listener: AudioListener {
         listener.audioSlots = 4
         slots.update(listener)
         #expect(listener.heardStreams.count == 4)
-    }
-
-    @Test func `a stream that the link does not carry leaves its slot to the next one, unless there is no other`() {
-        let work = Work()
-        var slots = AudioSlots<Listener>()
-        let (listener, speaker) = (Listener(work), Listener(work))
-        let sounds = (0..<5).map { _ in Sound(speaker) }
-        slots.update(listener)
-        for sound in sounds { slots.published(sound) }
-        slots.rank(sounds)
-        listener.audioSlots = 1
-        listener.tooLarge = [sounds[0], sounds[3]]
-        slots.update(listener)
-        #expect(listener.heardStreams.count == 1 && listener.isHearing(sounds[1]))
-        listener.audioSlots = 4
-        slots.update(listener)
-        #expect(listener.heardStreams.count == 3 && !listener.isHearing(sounds[0]) && !listener.isHearing(sounds[3]))
-        // It was off for a moment.
-        slots.ended([sounds[3]])
-        slots.published(sounds[3])
-        #expect(!listener.isHearing(sounds[3]))
-        slots.ended(Array(sounds[1...]))
-        for sound in sounds[1...] where listener.isHearing(sound) { listener.stopHearing(sound) }
-        slots.update(listener)
-        #expect(listener.heardStreams.count == 1 && listener.isHearing(sounds[0]))
     }
 
     /// Rooms in which everyone publishes some streams, and participants, streams and the ranking change at random.

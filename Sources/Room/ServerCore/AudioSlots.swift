@@ -8,8 +8,6 @@ protocol AudioListener: AnyObject {
     /// The streams in its slots.
     var heardStreams: [Stream] { get }
     func publishes(_ stream: Stream) -> Bool
-    /// Whether its link carries the stream, at least without others.
-    func carries(_ stream: Stream) -> Bool
     /// Assigns the stream to the slot of another one, or to a free slot.
     func hear(_ stream: Stream, insteadOf other: Stream?)
     /// Frees the slot of a stream.
@@ -17,8 +15,7 @@ protocol AudioListener: AnyObject {
 }
 
 /// Fills the audio slots of a room's participants: with the streams of the ranking, without a participant's own, and the rest
-/// with other streams that it hears already, or that were published first. A stream that the link of a participant does not carry
-/// leaves its slot to the next one, unless nothing else could be heard.
+/// with other streams that it hears already, or that were published first.
 ///
 /// A change of the ranking costs all participants. Everything else costs the participants with a free slot, or a search among
 /// the streams that one participant hears or publishes itself.
@@ -53,12 +50,10 @@ struct AudioSlots<Listener: AudioListener> {
 
     private func wanted(by listener: Listener, hearing heard: [Stream]) -> [Stream] {
         var wanted: [Stream] = []
-        var tooLarge: Stream?
         let slots = listener.audioSlots
         func add(_ stream: Stream) {
             guard wanted.count < slots, !listener.publishes(stream), !wanted.contains(where: { $0 === stream })
             else { return }
-            guard listener.carries(stream) else { return tooLarge = tooLarge ?? stream }
             wanted.append(stream)
         }
         for stream in ranked { add(stream) }
@@ -69,7 +64,6 @@ struct AudioSlots<Listener: AudioListener> {
             guard wanted.count < slots else { break }
             add(stream)
         }
-        if wanted.isEmpty, let tooLarge { wanted.append(tooLarge) }
         return wanted
     }
 
@@ -78,10 +72,9 @@ struct AudioSlots<Listener: AudioListener> {
         streams.append(stream)
         open.removeAll { listener in
             // One that has not followed the last changes yet may hear a stream that was off for a moment.
-            let heard = listener.heardStreams
-            guard !listener.publishes(stream), !heard.contains(where: { $0 === stream }),
-                heard.isEmpty || listener.carries(stream)
-            else { return false }
+            guard !listener.publishes(stream), !listener.heardStreams.contains(where: { $0 === stream }) else {
+                return false
+            }
             listener.hear(stream, insteadOf: nil)
             return !listener.hasFreeAudioSlot
         }

@@ -42,7 +42,7 @@ final class DownSession {
     var onEnded: ((RoomError) -> Void)?
     /// Called at most once a second with the number of packets that failed authentication so far.
     var onUnauthenticated: ((Int) -> Void)?
-    /// Called when `audioSlots` or `carries` may have changed. It must not change the slots before it returns.
+    /// Called when `audioSlots` has changed. It must not change the slots before it returns.
     var onAudioSlots: (() -> Void)?
 
     init(
@@ -223,9 +223,6 @@ final class DownSession {
     /// How many of the audio slots the link carries.
     var audioSlots: Int { slotChoice.slots }
 
-    /// Whether the link carries an audio stream, at least without others. One that is silent counts with its last rate.
-    func carries(_ stream: PublishedStream) -> Bool { slotChoice.carries(stream.expectedRate ?? Self.unknownAudio) }
-
     /// The audio slots are the first receivers.
     var hasFreeAudioSlot: Bool {
         heardStreams.count < audioSlots
@@ -312,17 +309,17 @@ final class DownSession {
         }
     }
 
-    /// Chooses how many streams the client hears, and which are too large.
+    /// Chooses how many streams the client hears.
     private func chooseSlots(among sounds: [Double]) {
         guard let target = audioTarget() else { return }
         let before = slotChoice.slots
         let isProbed = peer.canPad
         // Losses without a queue do not become fewer with fewer streams.
         let isQueueing = peer.isQueueing
-        let isAnother = slotChoice.follow(
+        slotChoice.follow(
             target, sounds, isProbed: isProbed, isCongested: isQueueing && peer.isCongested,
             isQueueing: isQueueing, now: settings.loop.now)
-        if isAnother { onAudioSlots?() }
+        if slotChoice.slots != before { onAudioSlots?() }
         // Audio alone cannot have padding, which shows whether the link carries one more.
         guard slotChoice.slots < before, !isProbed else { return }
         consumers.first { consumer in
@@ -331,8 +328,9 @@ final class DownSession {
         }?.prepare()
     }
 
-    /// While nothing but audio is sent for so long, and reports not older than that arrive, audio fills the link.
+    /// After so long with audio alone, the audio itself fills the link, if the last report is recent.
     private static let overload = TimeInterval.seconds(2)
+    /// The greatest age of a recent report.
     private static let recentReport = TimeInterval.milliseconds(500)
     private var overloadedSince: MonotonicTime?
 

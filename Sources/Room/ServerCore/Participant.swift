@@ -133,8 +133,6 @@ final class Participant: AudioListener {
 
     func publishes(_ stream: PublishedStream) -> Bool { stream.participant == id }
 
-    func carries(_ stream: PublishedStream) -> Bool { down.carries(stream) }
-
     /// See `DownSession.lastLeftOut`.
     func lastLeftOut(of stream: Int) -> MonotonicTime { down.lastLeftOut(of: stream) }
 
