@@ -35,11 +35,11 @@ import Testing
         #expect(paced.video.missing == 0 && paced.audio.missing == 0)
     }
 
-    @Test func `a peer without any report gets 300 kbit/s after ten seconds, and everything once it reports`() {
+    @Test func `a peer without any report gets 300 kbit/s after twenty seconds, and everything once it reports`() {
         let paced = PacedCall(rate: nil, feedback: .none)
         paced.call.secure()
         paced.call.paths[1].isCut = true
-        send(paced, for: 9)
+        send(paced, for: 19)
         #expect(!paced.call.a.isPaced)
         send(paced, for: 4)
         #expect(paced.target == 300_000 && paced.call.a.isCongested)
@@ -70,6 +70,21 @@ import Testing
             paced.call.b.setExtensions(PacedCall.numbers, of: receiver)
         }
         send(paced, for: 8)
+        #expect(try #require(paced.target) > 1_000_000)
+    }
+
+    /// As a client that unpublishes and publishes again.
+    @Test func `the reports of a session that has had transport-wide numbers limit nothing later`() throws {
+        let paced = PacedCall(rate: 5_000_000)
+        let senders = [paced.video.sender, paced.audio.sender]
+        paced.call.secure()
+        paced.call.paths[0].loss = 0.3
+        send(paced, for: 10)
+        paced.call.paths[0].loss = 0
+        for sender in senders { paced.call.a.setExtensions(HeaderExtensionIDs(), of: sender, now: paced.call.now) }
+        paced.call.run(for: .seconds(3))
+        for sender in senders { paced.call.a.setExtensions(PacedCall.numbers, of: sender, now: paced.call.now) }
+        send(paced, for: 20)
         #expect(try #require(paced.target) > 1_000_000)
     }
 

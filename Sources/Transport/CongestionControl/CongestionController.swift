@@ -218,6 +218,12 @@ extension CongestionController {
         conclude(now: now)
     }
 
+    /// Transport-wide feedback replaces an estimate by losses, which allows any rate as long as nothing is lost.
+    public func beginFeedback(now: MonotonicTime) {
+        if firstFeedback == nil { current = min(current, settings.start, receiverLimit) }
+        endReceiverLimit(now: now)
+    }
+
     /// This process stood still until now, and read no feedback meanwhile.
     public func stalled(for time: TimeInterval, now: MonotonicTime) {
         path.stalled(now: now)

@@ -16,7 +16,8 @@ public struct ReportEstimate: Sendable {
     /// The rate rises by the time between two judgements, up to this. A running peer reports at least every 8 s.
     static let longestRise = TimeInterval.seconds(8)
     /// The peer gets `unreported` after so long without a report of packets.
-    static let patience = TimeInterval.seconds(10)
+    /// One report of a peer may be lost.
+    static let patience = TimeInterval.seconds(20)
     static let unreported = DataRate.kilobits(300)
     static let minimum = DataRate.kilobits(50)
     /// After a pause of the streams, the sent rate is measured again.
@@ -47,18 +48,23 @@ public struct ReportEstimate: Sendable {
         newest = now
     }
 
-    /// A report about some packets of a stream has arrived.
+    /// A report about some packets of a stream has arrived. After those of all streams, call `judge`.
     ///
     /// - Parameters:
     ///   - lost: the share that did not arrive, 0...1
     ///   - packets: those since the report before
-    ///   - roundTrip: nil if it is unknown
-    public mutating func reported(lost: Double, of packets: Int, roundTrip: TimeInterval?, now: MonotonicTime) {
+    public mutating func reported(lost: Double, of packets: Int) {
         // Nothing has arrived since the report before.
         guard packets > 0 else { return }
         unreportedSince = nil
         expected += packets
         self.lost += min(max(lost, 0), 1) * Double(packets)
+    }
+
+    /// Follows the reports since the last judgement, if they cover enough.
+    ///
+    /// - Parameter roundTrip: nil if it is unknown
+    public mutating func judge(roundTrip: TimeInterval?, now: MonotonicTime) {
         let elapsed = judged.map { now - $0 } ?? Self.longestRise
         guard expected >= Self.packets, elapsed >= Self.period + (roundTrip ?? .zero) else { return }
         let share = self.lost / Double(expected)

@@ -186,9 +186,9 @@ extension PeerSession {
     }
 
     /// Follows the losses that the peer reports, or that it reports nothing, as long as nothing else shows how much the path
-    /// carries.
+    /// carries. A session that has had transport-wide numbers and sends nothing at present follows none.
     func followReports(now: MonotonicTime) {
-        guard !streams.hasNumbers, control?.hasEstimate != true,
+        guard !streams.hasNumbers, control?.hasNumbers != true, control?.hasEstimate != true,
             control != nil || streams.pathReports.rate.isLimited
         else { return }
         followPath(now: now) { $0.follow(streams.pathReports, now: now) }

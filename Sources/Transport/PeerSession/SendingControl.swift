@@ -47,7 +47,7 @@ final class SendingControl {
     @exclusivity(unchecked) private(set) var granted: [PacedPacket] = []
     @exclusivity(unchecked) private var (hasBegun, hasProbed) = (false, false)
     /// Whether packets have transport-wide numbers. Probes measure nothing without.
-    @exclusivity(unchecked) private var hasNumbers = false
+    @exclusivity(unchecked) private(set) var hasNumbers = false
     @exclusivity(unchecked) private var search = EstimateSearch()
     private var estimates = ReceiverEstimates()
     @exclusivity(unchecked) private var lookups = LookupBudget.feedback
@@ -185,7 +185,7 @@ final class SendingControl {
         isStale = true
         if hasNumbers, !self.hasNumbers {
             self.hasNumbers = true
-            if reportsCongestion != nil, !hasEstimate { controller.endReceiverLimit(now: now) }
+            if reportsCongestion != nil, !hasEstimate { controller.beginFeedback(now: now) }
             reportsCongestion = nil
         }
         guard hasNumbers, canPad, !hasProbed else { return }

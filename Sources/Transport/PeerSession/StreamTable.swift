@@ -485,9 +485,9 @@ final class StreamTable {
         for block in blocks {
             guard let stream = sender(block.ssrc) else { continue }
             if let sample = stream.receive(block, now: now) { measured(sample) }
-            pathReports.reported(
-                lost: Double(block.fractionLost) / 256, of: stream.newlyReported, roundTrip: roundTrip, now: now)
+            pathReports.reported(lost: Double(block.fractionLost) / 256, of: stream.newlyReported)
         }
+        pathReports.judge(roundTrip: roundTrip, now: now)
     }
 
     // MARK: Sending reports and feedback

@@ -21,7 +21,8 @@ import Testing
         }
 
         mutating func report(_ lost: Double, of packets: Int) {
-            estimate.reported(lost: lost, of: packets, roundTrip: .milliseconds(50), now: at(time))
+            estimate.reported(lost: lost, of: packets)
+            estimate.judge(roundTrip: .milliseconds(50), now: at(time))
         }
 
         var rate: Double { estimate.rate.kilobits }
@@ -81,9 +82,9 @@ import Testing
         #expect(path.rate == lower)
     }
 
-    @Test func `a peer that reports no packets for ten seconds gets 300 kbit/s until it does`() {
+    @Test func `a peer that reports no packets for twenty seconds gets 300 kbit/s until it does`() {
         var path = Path()
-        path.run(seconds: 9, lost: nil)
+        path.run(seconds: 19, lost: nil)
         #expect(!path.estimate.rate.isLimited && !path.estimate.isCongested)
         path.run(seconds: 2, lost: nil)
         #expect(path.rate == 300 && path.estimate.isCongested)
@@ -92,6 +93,14 @@ import Testing
         #expect(path.rate == 300)
         path.run(seconds: 1, lost: 0)
         #expect(!path.estimate.rate.isLimited && !path.estimate.isCongested)
+    }
+
+    @Test func `the reports of all streams are judged together`() {
+        var path = Path()
+        path.run(seconds: 1, lost: nil)
+        path.estimate.reported(lost: 0, of: 50)
+        path.report(0.4, of: 150)
+        #expect(path.estimate.isCongested && abs(path.rate - 700) < 5, "\(path.rate)")
     }
 
     @Test func `a pause of the streams counts neither as silence of the peer nor for the rate that was sent`() {

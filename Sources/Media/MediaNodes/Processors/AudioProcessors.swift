@@ -121,14 +121,14 @@ package final class AudioMixerNode: NodeType, SoundHolding {
                 "latency", .integer(0...1000), default: 20, unit: "ms",
                 "Longest delay of an input after the first one; at least the longest buffer"),
             SettingContract(
-                "waiting", .integer(50...5000), default: .integer(usualWaiting), unit: "ms",
+                "waiting", .integer(50...5000), default: 200, unit: "ms",
                 "Audio of an input that may wait because it is ahead of the others; older audio is dropped"),
         ])
 
     /// The length of an output buffer, in seconds.
     private static let block = 0.01
-    /// In milliseconds: 200, and the longest time by which received audio is held.
-    private static let usualWaiting = 200 + RTPInputNode.longestAudioLatency - RTPInputNode.audioLatency
+    /// In milliseconds. Received audio that arrives unevenly waits for so much longer.
+    private static let longestHold = RTPInputNode.longestAudioLatency - RTPInputNode.audioLatency
 
     package static func plan(_ request: NodeRequest) throws(MediaError) -> NodePlan {
         try request.environment.require("audiomixer")
@@ -142,7 +142,7 @@ package final class AudioMixerNode: NodeType, SoundHolding {
                 // By default, a pause of less than a second is made up for a second later, in the middle of the audio.
                 "discont-wait": 0,
             ])
-        let waiting = QueuePlan.Limits(seconds: Double(request.integer("waiting")) / 1000, rule: .dropOldest)
+        let waiting = QueuePlan.Limits(seconds: Double(request.integer("waiting") + longestHold) / 1000, rule: .dropOldest)
         plan.mix(request.inputs, waiting, to: .rawAudio, RawFormat.audio)
         plan.latency = block
         plan.allowances["out"] = Double(wait) / 1000 + block
