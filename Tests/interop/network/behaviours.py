@@ -254,8 +254,8 @@ def a_longer_cut_is_survived(network):
     noticed = time.monotonic() - begun
     server.set_cable(True)
     for program in (publishing, viewing):
-        line = program.wait_for_line("The server is back after ", 15)
-        expect("another participant" not in line, f"{program.name} said: {line}")
+        # One that joined again would say "Back in the room".
+        program.wait_for_line("The server is back after ", 15)
     back = time.monotonic() - begun - noticed
     viewing.wait_for_pictures(RATE * 0.8)
     expect_nobody_left(seen)
@@ -274,8 +274,7 @@ def an_address_that_changes_is_survived(network):
     publisher.change_address(publisher.address.rsplit(".", 1)[0] + ".77")
     viewer.change_address(viewer.address.rsplit(".", 1)[0] + ".78")
     for program in (publishing, viewing):
-        line = program.wait_for_line("The server is back after ", 30)
-        expect("another participant" not in line, f"{program.name} said: {line}")
+        program.wait_for_line("The server is back after ", 30)
     back = time.monotonic() - begun
     # Without the kernel's notice of the change, silence alone would tell.
     expect(back < SILENCE, f"both were back {back:.1f} s after their addresses had changed")
