@@ -18,9 +18,9 @@ from figures import ROOT, Failure, head, load_average, page_parser, row, say, wr
 
 sys.path.insert(0, os.path.join(ROOT, "Tests", "interop", "network"))
 
-from behaviours import (  # noqa: E402
-    KEY, PATTERN, PORT, SECRET, SERVICE, publish, serve, turn_server, view, watcher)
-from hosts import Broken, Network, ip, wait_for  # noqa: E402
+from calls import SECRET, SERVICE, publish, rendered_videos, serve, turn_server, view, watcher  # noqa: E402
+from hosts import Broken, Network, ip  # noqa: E402
+from room import PORT  # noqa: E402
 
 CLIENTS = ("Chromium", "aiortc", "ours")
 # Before the fault, and from its end to the end of the measurement.
@@ -85,14 +85,11 @@ FAULTS = {
 
 
 def start_server(host, turn=None):
-    arguments = ["serve", "--listen", f"0.0.0.0:{PORT}", "--open"]
-    environment = dict(KEY)
+    flags, environment = ["--listen", f"0.0.0.0:{PORT}", "--open"], {}
     if turn:
-        arguments += ["--turn", f"turn:{turn}?transport=udp"]
+        flags += ["--turn", f"turn:{turn}?transport=udp"]
         environment["CONNECTLIVE_TURN_SECRET"] = SECRET
-    program = host.start(*arguments, **environment)
-    program.wait_for_line("Serving rooms at ws://")
-    return program
+    return serve(host, *flags, **environment)
 
 
 def start_client(kind, host, server, seconds, relay, restarts):
@@ -146,9 +143,7 @@ def start_client(kind, host, server, seconds, relay, restarts):
 
 def pauses(host):
     """The longest pause of each video that a viewer's report has, the longest-lived first."""
-    with open(os.path.join(host.folder, "report.json"), encoding="utf-8") as file:
-        videos = [stream for stream in json.load(file)["streams"] if stream["media"] == "video"]
-    return [video["longestGapMs"] / 1000 for video in videos]
+    return [video["longestGapMs"] / 1000 for video in rendered_videos(host)]
 
 
 class Deliveries:
@@ -189,7 +184,7 @@ def measure(network, kind, name):
     place = None
     if relay:
         host = network.host("turn")
-        turn_server(host, SECRET)
+        turn_server(host)
         place = f"{host.address}:3478"
         server.block_udp_from(client)
     programs = {"server": start_server(server, place)}

@@ -83,7 +83,7 @@ struct UnpublishTests {
 
     /// Every client ends its video and publishes another one again and again, on links with loss and with cuts. At the
     /// end, all see the last video of each.
-    @Test(arguments: UInt64(1)...(Soak.isOn ? 6 : 3))
+    @Test(arguments: 1...UInt64(Soak.rounds(3, soak: 6)))
     func `videos that end and begin under faults are seen by all in the end`(
         seed: UInt64
     ) throws {

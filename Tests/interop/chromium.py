@@ -159,29 +159,31 @@ def start(options, folder):
     ]
     if os.geteuid() == 0:
         flags.append("--no-sandbox")
-    for flag in flags + options.flag:
+    flags += options.flag
+    log = {}
+    if options.rtp_dump:
+        flags += RTP_DUMP
+        log = {"service_args": ["--enable-chrome-logs"], "log_path": options.rtp_dump}
+    for flag in flags:
         settings.add_argument(flag)
     settings.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = Service(executable_path=driver)
-    if options.rtp_dump:
-        for argument in RTP_DUMP:
-            settings.add_argument(argument)
-        service = Service(executable_path=driver, service_args=["--enable-chrome-logs"], log_path=options.rtp_dump)
-    browser = webdriver.Chrome(service=service, options=settings)
+    browser = webdriver.Chrome(service=Service(executable_path=driver, **log), options=settings)
     browser.set_script_timeout(10)
     width, height = (int(number) for number in options.window.split("x"))
     # The window has a minimum width; a phone's width needs overridden metrics.
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
         "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
-    browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": REMEMBER_PEERS})
+    scripts = [REMEMBER_PEERS]
     if options.delay_video:
-        browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": DELAY_VIDEO % options.delay_video})
+        scripts.append(DELAY_VIDEO % options.delay_video)
     if options.report_loss:
-        browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": REPORT_LOSS % options.report_loss})
+        scripts.append(REPORT_LOSS % options.report_loss)
     if options.temporal_layers:
-        browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": TEMPORAL_LAYERS})
+        scripts.append(TEMPORAL_LAYERS)
     if options.relay:
-        browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": RELAY_ALONE})
+        scripts.append(RELAY_ALONE)
+    for script in scripts:
+        browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
     return browser
 
 

@@ -239,11 +239,12 @@ import Testing
             try await Task.sleep(for: .seconds(3600))
             throw CancellationError()
         }
-        var server = ServerUnderTest(name: "ws://a:1", health: { 200 }, signIn: {}, join: { "" })
-        server.health = {
-            try await Task.sleep(for: .seconds(3600))
-            throw CancellationError()
-        }
+        let server = ServerUnderTest(
+            name: "ws://a:1",
+            health: {
+                try await Task.sleep(for: .seconds(3600))
+                throw CancellationError()
+            }, signIn: {}, join: { "" })
         let turn = RelayUnderTest(server: try ICEServer(url: "turns:a:443", username: "u", credential: "p"))
         #expect(turn.check.asked == "a:443 over TLS")
         let reports = Collected<String>()

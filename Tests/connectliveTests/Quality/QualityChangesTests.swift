@@ -28,12 +28,12 @@ import Testing
     @Test func `a program has a name, and tells once what two of its rooms say`() {
         let changes = QualityChanges(folder: folder.path)
         changes.name("publish in the room lobby as p-1")
-        for _ in 1...2 { changes.note("Back after 2.0 s.", at: Date(timeIntervalSince1970: 0)) }
+        for _ in 1...2 { changes.note("The server is back after 2.0 s.", at: Date(timeIntervalSince1970: 0)) }
         let program = QualityChanges.all(in: folder.path).first
         #expect(program?.title == "publish in the room lobby as p-1")
         #expect(program?.changes.split(separator: "\n").count == 1)
         changes.nameParticipant("p-2")
-        changes.note("Back after 3.0 s.")
+        changes.note("The server is back after 3.0 s.")
         #expect(QualityChanges.all(in: folder.path).first?.title == "publish in the room lobby as p-2")
         #expect(QualityChanges.all(in: folder.path).first?.changes.split(separator: "\n").count == 2)
     }

@@ -16,8 +16,8 @@ NOTICED = 10.0
 SILENCE = 9.0
 
 
-def serve(host, *flags):
-    server = host.start("serve", *flags, **KEY)
+def serve(host, *flags, **environment):
+    server = host.start("serve", *flags, **KEY | environment)
     server.wait_for_line("Serving rooms at ws://")
     return server
 
@@ -38,20 +38,34 @@ def watcher(host, address):
     return Participant(host, address, sign_in(host, address, SERVICE, SECRET), "r")
 
 
+def start_call(server, publisher, viewer, *flags):
+    """A call in which pictures flow, and a watcher. The flags are for `publish`."""
+    seen = watcher(server, "127.0.0.1")
+    publishing = publish(publisher, server, *flags)
+    seen.wait_for_publisher(0)
+    viewing = view(viewer, server)
+    viewing.wait_for_pictures(RATE * 0.8)
+    return seen, publishing, viewing
+
+
 def read_report(host):
     with open(os.path.join(host.folder, "report.json"), encoding="utf-8") as file:
         return json.load(file)
+
+
+def rendered_videos(host):
+    return [stream for stream in read_report(host)["streams"] if stream["media"] == "video"]
 
 
 def three_hosts(network):
     return network.host("server"), network.host("publisher"), network.host("viewer")
 
 
-def turn_server(host, secret):
-    """coturn at the address of a host, with the secret of credentials that expire."""
+def turn_server(host):
+    """coturn at the address of a host, with `SECRET` for credentials that expire."""
     program = host.start_other("turnserver", "-n", "--listening-ip", host.address, "--relay-ip", host.address, "--no-cli",
                                "--no-tls", "--no-dtls", "--realm", "test", "--use-auth-secret",
-                               "--static-auth-secret", secret, "--pidfile", os.path.join(host.folder, "pid"),
+                               "--static-auth-secret", SECRET, "--pidfile", os.path.join(host.folder, "pid"),
                                "--db", os.path.join(host.folder, "db"), "--log-file", os.path.join(host.folder, "log"))
     wait_for(lambda: is_reachable(host, host.address, 3478), 20, "turnserver")
     return program

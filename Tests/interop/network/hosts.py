@@ -45,10 +45,15 @@ def wait_for(condition, seconds, what):
         time.sleep(0.02)
 
 
-def ip(*words, keep=()):
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, pass_fds=keep)
-    expect(done.returncode == 0, f"'ip {' '.join(words)}' failed: {done.stderr.strip()}")
+def run(*command, **options):
+    """Returns what the command printed."""
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    expect(done.returncode == 0, f"'{' '.join(command)}' failed: {done.stderr.strip()}")
     return done.stdout
+
+
+def ip(*words, keep=()):
+    return run("ip", *words, pass_fds=keep)
 
 
 def check(result):
@@ -176,9 +181,7 @@ class Host:
 
     def narrow(self, rate):
         """Delivers no more than this to the host, such as `350kbit`, with a queue of up to 0.4 s."""
-        done = subprocess.run(["/usr/sbin/tc", "qdisc", "add", "dev", self.port, "root", "tbf", "rate", rate,
-                               "burst", "5kb", "latency", "400ms"], capture_output=True, text=True)
-        expect(done.returncode == 0, f"tc failed: {done.stderr.strip()}")
+        run("/usr/sbin/tc", "qdisc", "add", "dev", self.port, "root", "tbf", "rate", rate, "burst", "5kb", "latency", "400ms")
 
     def set_cable(self, is_plugged):
         ip("link", "set", self.port, "up" if is_plugged else "down")
@@ -215,10 +218,10 @@ class Router(Host):
         self.plug("eth1", f"in-{name}", self.switch, f"{self.prefix}254")
         with self, open("/proc/sys/net/ipv4/ip_forward", "w", encoding="ascii") as forwarding:
             forwarding.write("1")
-        self.translate("masquerade")
+        self.translate()
 
-    def translate(self, udp):
-        """Sets the rules for new connections. Those that there are keep their addresses and ports."""
+    def translate(self, udp="masquerade"):
+        """Sets the rules for new connections. Existing ones keep their addresses and ports."""
         rules = f"""table ip nat
             delete table ip nat
             table ip nat {{
@@ -233,19 +236,16 @@ class Router(Host):
                 }}
             }}"""
         with self:
-            done = subprocess.run(["/usr/sbin/nft", "-f", "-"], input=rules, capture_output=True, text=True)
-        expect(done.returncode == 0, f"nft failed: {done.stderr.strip()}")
+            run("/usr/sbin/nft", "-f", "-", input=rules)
 
     def forward(self, host, *packets):
         """Passes packets from outside, such as `udp dport 7880`, on to a host behind the router."""
         self.forwarded += [f'iifname "eth0" {packet} dnat to {host.address}' for packet in packets]
-        self.translate("masquerade")
+        self.translate()
 
     def conntrack(self, *words):
         with self:
-            done = subprocess.run(["/usr/sbin/conntrack", *words], capture_output=True, text=True)
-        expect(done.returncode == 0, f"conntrack failed: {done.stderr.strip()}")
-        return done.stdout
+            return run("/usr/sbin/conntrack", *words)
 
     def forget_udp(self):
         """Translates the UDP that goes on from other ports, as after a time without packets. TCP keeps its own."""
