@@ -29,7 +29,7 @@ extension SimulatedClient {
     ) {
         guard !isDead, connections == number else { return }
         let unreachable = RoomError(.serverUnreachable, "The simulated server cannot be reached.")
-        guard !isCut, signallingUp.cutSince == nil, signallingDown.cutSince == nil else {
+        guard signallingUp.cutSince == nil, signallingDown.cutSince == nil else {
             guard let pause = pauses.first else { return then(.failure(unreachable)) }
             return simulation.after(pause) { [weak self] in self?.tryLink(Array(pauses.dropFirst()), of: number, then) }
         }

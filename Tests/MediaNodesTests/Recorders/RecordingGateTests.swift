@@ -66,6 +66,21 @@ private let millisecond: UInt64 = 1_000_000
         #expect(gate.droppedPictures == 3)
     }
 
+    @Test func `a pause of both streams ends neither, and a stream that stays away after it is ended`() {
+        for returns in [true, false] {
+            var gate = RecordingGate(hasVideo: true, hasAudio: true, keepsOffsets: true)
+            _ = gate.picture(at: 0, isKeyframe: true, room: .enough)
+            _ = gate.sound(at: 0)
+            _ = gate.picture(at: 1 * second, isKeyframe: false, room: .enough)
+            _ = gate.sound(at: 2 * second)
+            // As after an outage of the network. Video waits for a keyframe.
+            #expect(gate.sound(at: 20 * second) == RecordingGate.Decision(takes: true))
+            #expect(!gate.sound(at: 29 * second).endsOtherSide)
+            if returns { #expect(gate.picture(at: 29 * second, isKeyframe: true, room: .enough).takes) }
+            #expect(gate.sound(at: 30 * second + 1).endsOtherSide == !returns)
+        }
+    }
+
     @Test("Missing audio is given up after 3 s, and an MP4 begins without it")
     func neverAnySound() {
         var gate = RecordingGate(hasVideo: true, hasAudio: true, keepsOffsets: false)

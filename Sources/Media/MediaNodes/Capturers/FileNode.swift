@@ -18,7 +18,7 @@ final class FileNode: NodeType, RunningNode {
     /// An encoded packet that lies so far after all others has a wrong timestamp, unless others follow it there.
     private static let longestJump: UInt64 = 10_000_000_000
     /// A file that ends so many seconds before its stated end was cut off.
-    private static let longestLack = 2.0
+    private static let longestLack = 1.0
     /// No file is so long: 104 days. Rounds of a looping file add up.
     private static let impossible: UInt64 = 1 << 53
 

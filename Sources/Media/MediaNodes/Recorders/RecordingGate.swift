@@ -32,6 +32,8 @@ struct RecordingGate: Sendable {
     static let limitAtStart: UInt64 = 3_000_000_000
     /// How long it waits for a stream that has stopped.
     static let limit: UInt64 = 10_000_000_000
+    /// Streams that stop within this time of each other, and stay away for longer, have the same cause.
+    static let pause: UInt64 = 2_000_000_000
     /// After how long a keyframe that did not arrive is requested again.
     private static let askAgain: UInt64 = 500_000_000
     /// The longest distance between keyframes, so that a player can seek in the recording.
@@ -43,8 +45,15 @@ struct RecordingGate: Sendable {
         var isUsed: Bool
         var first: UInt64?
         var last: UInt64?
+        /// When it returned from a pause of both streams.
+        var returned: UInt64?
 
-        mutating func came(_ time: UInt64) {
+        mutating func came(_ time: UInt64, beside other: Side) {
+            if let last, let otherLast = other.last, time > last + RecordingGate.pause,
+                max(last, otherLast) <= min(last, otherLast) + RecordingGate.pause
+            {
+                returned = time
+            }
             if first == nil { first = time }
             last = max(last ?? time, time)
         }
@@ -80,8 +89,8 @@ struct RecordingGate: Sendable {
     mutating func picture(at time: UInt64, isKeyframe: Bool, room: Room) -> Decision {
         guard video.isUsed else { return Decision() }
         let step = video.last.map { time > $0 ? time - $0 : 0 } ?? 0
-        video.came(time)
-        var decision = Decision(endsOtherSide: gives(up: \.audio, at: time, since: video.first ?? time))
+        video.came(time, beside: audio)
+        var decision = Decision(endsOtherSide: gives(up: \.audio, at: time, beside: video))
         guard origin != nil else {
             begin(at: time, isKeyframe, &decision)
             return decision
@@ -123,7 +132,7 @@ struct RecordingGate: Sendable {
 
     /// Decides on encoded audio. If there is video, audio is queued and waits for its start.
     mutating func sound(at time: UInt64) -> Decision {
-        audio.came(time)
+        audio.came(time, beside: video)
         guard audio.isUsed else { return Decision() }
         var decision = Decision(takes: true)
         if video.isUsed {
@@ -133,7 +142,7 @@ struct RecordingGate: Sendable {
                 decision.begins = true
                 decision.endsOtherSide = true
             } else {
-                decision.endsOtherSide = origin != nil && gives(up: \.video, at: time, since: audio.first ?? time)
+                decision.endsOtherSide = origin != nil && gives(up: \.video, at: time, beside: audio)
             }
         } else if origin == nil {
             origin = time
@@ -154,11 +163,13 @@ struct RecordingGate: Sendable {
         return (true, isPlaced ? origin : time)
     }
 
-    /// Whether the other stream has been silent long enough to be treated as absent.
-    private mutating func gives(up side: WritableKeyPath<RecordingGate, Side>, at time: UInt64, since: UInt64) -> Bool {
+    /// Whether the other stream has been silent long enough to be treated as absent. A pause of both, as of the network, counts
+    /// for neither.
+    private mutating func gives(up side: WritableKeyPath<RecordingGate, Side>, at time: UInt64, beside own: Side) -> Bool {
         guard self[keyPath: side].isUsed else { return false }
         let isOver =
-            self[keyPath: side].last.map { time > $0 + Self.limit } ?? (time > since + Self.limitAtStart)
+            self[keyPath: side].last.map { time > max($0, own.returned ?? 0) + Self.limit }
+            ?? (time > (own.first ?? time) + Self.limitAtStart)
         if isOver { self[keyPath: side].isUsed = false }
         return isOver
     }

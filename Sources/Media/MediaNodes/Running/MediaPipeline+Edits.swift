@@ -166,7 +166,7 @@ extension MediaPipeline {
                 code: MediaError.Code.settingFixed,
                 message: "\(node).\(setting) is fixed while the node runs; "
                     + (changeable.isEmpty
-                        ? "a \(kind.name) has no live settings. "
+                        ? "\(kind.name) has no live settings. "
                         : "the live settings are \(changeable.joined(separator: ", ")). ")
                     + "To replace the node, apply a graph with the new value, or a composition with a new handle.",
                 node: node)
