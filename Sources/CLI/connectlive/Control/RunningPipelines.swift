@@ -62,7 +62,7 @@ struct RunningPipelines {
             return socket(of: pid)
         }
         guard let only = running.first else {
-            // Commands that take the process as an option change a pipeline, so a server is no alternative.
+            // Commands that take the process as an option change a pipeline, so a server does not help.
             let other = flag == nil ? ", or watch a room server with 'connectlive top --server'" : ""
             throw CommandFailure(
                 code: "control.none-running",

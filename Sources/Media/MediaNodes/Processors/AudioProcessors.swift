@@ -142,7 +142,8 @@ package final class AudioMixerNode: NodeType, SoundHolding {
                 // By default, a pause of less than a second is made up for a second later, in the middle of the audio.
                 "discont-wait": 0,
             ])
-        let waiting = QueuePlan.Limits(seconds: Double(request.integer("waiting") + longestHold) / 1000, rule: .dropOldest)
+        let waiting = QueuePlan.Limits(
+            seconds: Double(request.integer("waiting") + longestHold) / 1000, rule: .dropOldest)
         plan.mix(request.inputs, waiting, to: .rawAudio, RawFormat.audio)
         plan.latency = block
         plan.allowances["out"] = Double(wait) / 1000 + block

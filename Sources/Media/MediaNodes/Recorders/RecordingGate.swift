@@ -165,7 +165,9 @@ struct RecordingGate: Sendable {
 
     /// Whether the other stream has been silent long enough to be treated as absent. A pause of both, as of the network, counts
     /// for neither.
-    private mutating func gives(up side: WritableKeyPath<RecordingGate, Side>, at time: UInt64, beside own: Side) -> Bool {
+    private mutating func gives(up side: WritableKeyPath<RecordingGate, Side>, at time: UInt64, beside own: Side)
+        -> Bool
+    {
         guard self[keyPath: side].isUsed else { return false }
         let isOver =
             self[keyPath: side].last.map { time > max($0, own.returned ?? 0) + Self.limit }
