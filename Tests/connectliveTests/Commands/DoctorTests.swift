@@ -410,9 +410,14 @@ import Testing
     }
 
     @Test func `a STUN server whose port is closed refuses, at once`() async throws {
-        let server = try #require(STUNServer("127.0.0.1:1"))
-        let found = await server.check(Self.healthy()).run()
-        #expect(found.first?.text.hasPrefix("127.0.0.1:1 refuses UDP") == true, "\(found)")
+        let servers = [
+            try #require(STUNServer("127.0.0.1:1")), try #require(STUNServer("stun:127.0.0.1:1")),
+            STUNServer(try ICEServer(url: "stun:127.0.0.1:1")),
+        ]
+        for server in servers {
+            let found = await server.check(Self.healthy()).run()
+            #expect(found.first?.text.hasPrefix("127.0.0.1:1 refuses UDP") == true, "\(found)")
+        }
     }
 
     // MARK: The machine

@@ -42,7 +42,9 @@ struct DoctorCommand: AsyncParsableCommand {
         if let tested { checks.append(tested.check) }
         if let stun = stun.flatMap(STUNServer.init) { checks.append(stun.check(machine)) }
         let relays = (try? network.servers().servers) ?? []
-        checks += relays.filter { $0.relayTransport != nil }.map { RelayUnderTest(server: $0).check }
+        checks += relays.map { server in
+            server.relayTransport == nil ? STUNServer(server).check(machine) : RelayUnderTest(server: server).check
+        }
         var report = DoctorReport()
         await run(checks, into: &report)
         // Those that the server has named by now. Media that goes directly would not show that they are of no use.

@@ -167,9 +167,12 @@ struct STUNServer: Sendable {
         try await address(by: $0, $1)
     }
 
-    /// Reads `HOST:PORT` or `HOST`. An IPv6 host before a port is in brackets.
+    init(_ server: ICEServer) { (host, port) = (server.host, Int(server.port)) }
+
+    /// Reads `HOST:PORT` or `HOST`, also behind `stun:`. An IPv6 host before a port is in brackets.
     init?(_ text: String) {
-        guard let url = URLComponents(string: "stun://\(text)"), let host = url.host, !host.isEmpty, url.path.isEmpty,
+        let place = text.hasPrefix("stun:") ? text.dropFirst("stun:".count) : text[...]
+        guard let url = URLComponents(string: "stun://\(place)"), let host = url.host, !host.isEmpty, url.path.isEmpty,
             url.query == nil, url.user == nil
         else { return nil }
         self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
