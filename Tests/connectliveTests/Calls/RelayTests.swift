@@ -266,6 +266,7 @@ private func path(in file: String) throws -> String? {
             (ICEServer.Origin.configured, RelayPlaceProblem.unknownName, "Correct the name trun.example in --turn,"),
             (.named(byEndAt: nil), .unknownName, "Correct the name trun.example in --turn of 'connectlive serve'"),
             (.named(byEndAt: nil), .forbidden, "Pass --turn URL here"), (.configured, .noRoute, "Check the network"),
+            (.configured, .noTLS, "Name the TLS port of the TURN server in --turn,"),
         ] {
             var server = try ICEServer(url: "turn:trun.example", username: "u", credential: "p")
             server.origin = origin
@@ -273,6 +274,22 @@ private func path(in file: String) throws -> String? {
             let found = await RelayUnderTest(server: server) { _ in throw error }.check.run()
             #expect(found.first?.fix?.hasPrefix(fix) == true, "\(found)")
         }
+    }
+
+    @Test func `a TURN server whose port has no TLS is told from one that is not there`() async throws {
+        let folder = TemporaryFolder()
+        let program = try RunningProgram(
+            "/usr/bin/python3",
+            [
+                "-c",
+                "import socket; s = socket.create_server(('127.0.0.1', 0)); print('port', s.getsockname()[1], flush=True); "
+                    + "c, _ = s.accept(); c.sendall(b'SSH-2.0-x\\r\\n' * 10); c.recv(9999); c.close()",
+            ], folder: folder)
+        let port = try #require(try program.waitForText("port ").split(separator: " ").last)
+        let server = try ICEServer(url: "turns:127.0.0.1:\(port)", username: "u", credential: "p")
+        let found = await RelayUnderTest(server: server).check.run()
+        #expect(found.first?.text.contains("accepts TCP, but the TLS handshake fails") == true, "\(found)")
+        #expect(found.first?.fix?.contains("5349") == true, "\(found)")
     }
 
     @Test func `the doctor warns of a public TURN server whose relays are not public`() async throws {

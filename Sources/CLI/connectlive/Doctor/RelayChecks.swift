@@ -84,6 +84,9 @@ enum RelayFix {
             "Correct the name \(server.host) in \(option), or check this machine's network and name servers "
                 + "(/etc/resolv.conf)."
         case .forbidden: "Pass --turn URL here, or correct the address in \(option)."
+        case .noTLS:
+            "Name the TLS port of the TURN server in \(option), usually 5349 or 443, or use "
+                + "turn:\(server.host):\(server.port)?transport=tcp."
         case .noRoute: "Check the network of this machine, or correct the address in \(option)."
         }
     }

@@ -13,6 +13,8 @@ package enum RelayPlaceProblem: Error {
     case forbidden
     /// This machine has no route to its addresses.
     case noRoute
+    /// Its port accepts TCP, and no TLS.
+    case noTLS
 }
 
 /// The addresses of a server, and connections to it. Everything here blocks, so it runs on threads of its own.
@@ -171,7 +173,10 @@ enum RelayAccess {
             let isCertificate =
                 error.map { $0.pointee.domain == g_tls_error_quark() && $0.pointee.code == badCertificate } ?? false
             guard isCertificate else {
-                throw problem("turn.unreachable", server, "\(reason(of: error, work)). Check that this port has TLS")
+                throw problem(
+                    "turn.unreachable", server,
+                    "it accepts TCP, but the TLS handshake fails: \(reason(of: error, work)). Check that this port has TLS",
+                    .noTLS)
             }
             g_error_free(error)
             throw problem(
