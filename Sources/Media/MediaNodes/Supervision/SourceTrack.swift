@@ -50,8 +50,6 @@ struct SourceTrack: Sendable {
     private static let (sampleTime, sampleBytes): (UInt64, Int) = (1_000_000_000 / 48_000, 4)
     /// Audio may begin so much after the end of the audio before it. A longer gap after a stand-in is filled.
     private static let gap: UInt64 = 5_000_000
-    /// A longer hole in encoded audio of the device is filled. A lost packet leaves less, and lengths are not certain.
-    private static let longestHole: UInt64 = 40_000_000
     /// The longest silence that is pushed at once.
     private static let longestSilence: UInt64 = 1_000_000_000
     /// Audio that its device delivers late is not taken for missing within this time.
@@ -207,12 +205,10 @@ struct SourceTrack: Sendable {
 
     /// Passes audio on that continues where the former audio ended.
     private mutating func pass(sound frame: MediaBuffer, at start: UInt64, _ silence: StandIn.Silence) -> Bool {
+        if isStandIn, let last = lastTime, start > last + Self.gap { _ = play(silenceUntil: start) }
+        // Former audio has taken this time already.
         var isRaw = false
         if case .raw = silence { isRaw = true }
-        // The first reports of a network camera may move its audio ahead.
-        let longest = isStandIn ? Self.gap : isRaw ? UInt64.max : Self.longestHole
-        if let last = lastTime, start > last, start - last > longest { _ = play(silenceUntil: start) }
-        // Former audio has taken this time already.
         if isStandIn || isRaw, let last = lastTime, start + Self.gap < last { return false }
         // The length of encoded audio is not certain. Times of a network camera run back when its first packets were late.
         if !isRaw, let lastSound, start < lastSound { return false }
