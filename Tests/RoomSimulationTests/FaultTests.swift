@@ -1,10 +1,8 @@
 import PeerIO
 import PeerSession
 import RTP
+import RoomSimulation
 import Testing
-
-@testable import ClientCore
-@testable import RoomSimulation
 
 /// Faults of links, clients and the server, one at a time.
 struct FaultTests {
@@ -55,23 +53,6 @@ struct FaultTests {
         #expect(!call.ada.isConnected)
         #expect(!call.grace.isConnected)
         #expect(call.grace.endError != nil)
-    }
-
-    /// As behind a NAT with a new public address.
-    @Test(arguments: 1...UInt64(3))
-    func `media that stopped before signalling broke takes another way as soon as signalling is back`(seed: UInt64)
-        throws
-    {
-        let call = Call(seed: seed)
-        try call.simulation.run(for: .seconds(5))
-        #expect(call.grace.connection?.down?.revision == 1)
-        call.grace.cutMedia()
-        try call.simulation.run(for: .seconds(2))
-        call.grace.dropSignalling()
-        // The first ping after the resumption comes later than that.
-        try call.simulation.run(for: .seconds(2))
-        #expect(call.grace.returns == (1, 0))
-        #expect(try #require(call.grace.connection?.down?.revision) > 1)
     }
 
     @Test func `a restarted encoder is shown again within a second and a round trip`() throws {

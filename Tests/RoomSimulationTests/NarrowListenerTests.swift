@@ -17,7 +17,7 @@ struct NarrowListenerTests {
 
         /// - Parameters:
         ///   - loudest: who speaks louder than the other three, from 0 to 3
-        ///   - payload: of the packets of that one
+        ///   - payload: of all packets
         init(_ rate: Int, loss: Double = 0, loudest: Int, payload: Int = 160, seed: UInt64 = 1) throws {
             simulation = Simulation(seed: seed)
             let (simulation, names) = (simulation, ["ada", "lin", "mo", "zoe"])
@@ -29,7 +29,7 @@ struct NarrowListenerTests {
                 for (number, speaker) in speakers.enumerated() {
                     try await speaker.join("kitchen")
                     let level: UInt8 = number == loudest ? 25 : 45
-                    let stream = try await speaker.publishAudio(payload: number == loudest ? payload : 160) { now in
+                    let stream = try await speaker.publishAudio(payload: payload) { now in
                         Int(now.nanoseconds / 1_000_000) % 500 < 400 ? level : 70
                     }
                     published.append(stream)
@@ -67,7 +67,7 @@ struct NarrowListenerTests {
         #expect(missing < 0.01, "\(missing)")
     }
 
-    /// One of them sends 500 kbit/s, so that too much is on its way for anything but audio.
+    /// Each of them sends 500 kbit/s, so that too much is on its way for anything but audio.
     @Test func `a link that audio alone overfills carries fewer streams, too`() throws {
         let room = try Room(150_000, loudest: 3, payload: 1200)
         defer { room.simulation.end() }
