@@ -65,7 +65,7 @@ def a_server_that_checks_addresses_reaches_a_client_at_the_one_that_stun_tells(n
 
 
 def call_behind_a_nat(network):
-    """A call in which pictures flow, and a watcher outside."""
+    """A call in which frames flow, and a watcher outside."""
     server, router, *hosts = two_hosts_behind_a_nat(network)
     serve(server, "--listen", f"0.0.0.0:{PORT}")
     return router, hosts, *start_call(server, *hosts)
